@@ -1,0 +1,312 @@
+/* The session file: the one contract between the injected library, which writes it, and the report
+ * house, which reads it. One mmapped file per process; every offset in it is a gt_ref.
+ *
+ * A reader may open the file while the process runs or after it was killed at any instruction:
+ *   - everything reachable is append-only; a record's fixed fields are written before the
+ *     store-release that makes it reachable (list head, node_count, depth);
+ *   - counters of a node are written by one thread only, inside an odd/even bump of gt_slot.seq;
+ *   - a reader believes nothing: it checks every ref, count and index against the file's size.
+ *
+ * Times are raw clock ticks (gt_header.clock says which clock); gt_pair converts them. */
+#ifndef GT_LAYOUT_H
+#define GT_LAYOUT_H
+
+#include <stdint.h>
+
+#define GT_MAGIC "GPUTALLY"
+#define GT_LAYOUT_VERSION 1u
+
+/* Offset in the file divided by GT_ALIGN; 0 means "none" (the header lies there). */
+typedef uint32_t gt_ref;
+#define GT_ALIGN 8u
+
+#define GT_HEADER_BYTES 4096u
+
+enum gt_clock_kind {
+    GT_CLOCK_TSC = 1,       /* x86-64 time-stamp counter */
+    GT_CLOCK_CNTVCT = 2,    /* aarch64 virtual counter */
+    GT_CLOCK_MONOTONIC = 3, /* CLOCK_MONOTONIC_RAW, ticks are ns */
+};
+
+/* gt_header.state. RUNNING stays when the process was killed: whether it lives is told by its pid
+ * and start time, not by this word. */
+enum gt_state {
+    GT_STATE_NEW = 0,     /* header not complete yet */
+    GT_STATE_RUNNING = 1, /* being written */
+    GT_STATE_ENDED = 2,   /* closed in order: `end` is valid, nothing is written any more */
+    GT_STATE_EXEC = 3,    /* the process went on as another program; `end` is not valid */
+};
+
+/* Reasons why calls are not in the tree; gt_header.lost[] counts them. */
+enum gt_lost {
+    GT_LOST_MEMORY = 0, /* no memory for the thread's slot */
+    GT_LOST_NESTED = 1, /* called from inside one of our own calls (a signal handler) */
+    GT_LOST_DEEP = 2,   /* pushed deeper than GT_MAX_DEPTH */
+    GT_LOST_LATE = 3,   /* after our destructor, in another library's */
+    GT_LOST_KINDS = 8,
+};
+
+enum gt_source {
+    GT_SOURCE_NONE = 0,
+    GT_SOURCE_API = 1,
+    GT_SOURCE_NVTX = 2,
+    GT_SOURCES = 32,
+};
+
+#define GT_MAX_DEPTH 65536u     /* open ranges of one thread; deeper pushes are counted, not kept */
+#define GT_MAX_NODES (1u << 28) /* a ring record has 28 bits for the node */
+#define GT_RECORD_NODE(record) ((record) & (GT_MAX_NODES - 1))
+
+/* A point that both clocks saw: (ticks, CLOCK_MONOTONIC_RAW in ns). */
+struct gt_pair {
+    uint64_t ticks;
+    uint64_t mono_ns;
+};
+
+/* Interned text. Immutable. `text` is NUL-terminated, zero-padded to GT_ALIGN and may hold any byte
+ * but NUL, unless the header says that the field is a NUL-separated list; then `len` rules. */
+struct gt_str {
+    uint32_t len;
+    uint32_t hash;
+    gt_ref next; /* writer's hash chain: readers ignore it */
+    char text[];
+};
+
+/* A name that the program gave to something. Linked from gt_header.names, newest first. */
+enum gt_name_kind { GT_NAME_CATEGORY = 1, GT_NAME_THREAD = 2 };
+struct gt_name {
+    gt_ref next;
+    gt_ref text;
+    gt_ref domain; /* of a category; 0: default domain */
+    uint32_t kind;
+    uint32_t source;
+    uint32_t id; /* category number, or OS thread id */
+};
+
+enum gt_node_kind {
+    GT_KIND_ROOT = 0,    /* index 0 of every slot: never counted */
+    GT_KIND_RANGE = 1,   /* push/pop on one thread */
+    GT_KIND_ASYNC = 2,   /* start/end: child of the root, self time 0 */
+    GT_KIND_MARK = 3,    /* an instant: count only */
+    GT_KIND_COUNTER = 4, /* sampled values: see gt_extra */
+};
+
+/* PyTorch's RecordScope, as far as we use it. USER marks a row as the user's annotation. */
+enum gt_scope { GT_SCOPE_FUNCTION = 0, GT_SCOPE_BACKWARD = 1, GT_SCOPE_USER = 7 };
+
+enum gt_node_flags {
+    GT_NODE_FOLDED = 1, /* stands for many names: a template, "other shapes" or "(other)" */
+};
+
+/* Values seen at a node: NVTX payloads or a counter's samples. */
+struct gt_extra {
+    uint64_t count;
+    double sum, min, max, last;
+};
+
+/* One place in a thread slot's calling context tree: (parent, source, domain, category, kind, key,
+ * shapes, stack). 128 bytes, two cache lines: who it is, and what it counted. */
+struct gt_node {
+    /* immutable once node_count covers it */
+    uint32_t parent; /* index in this slot, smaller than its own; the root is its own parent */
+    gt_ref key;
+    gt_ref domain;     /* 0: the source's default domain */
+    uint32_t category; /* 0: none */
+    gt_ref shapes;     /* text "[[2, 3], []]"; 0: not recorded */
+    gt_ref overload;   /* operator overload; 0: none */
+    uint32_t stack;    /* id in the slot's stack trie; 0: none */
+    uint8_t source;    /* enum gt_source */
+    uint8_t kind;      /* enum gt_node_kind */
+    uint8_t scope;     /* enum gt_scope, or another RecordScope id */
+    uint8_t flags;     /* enum gt_node_flags */
+    /* counters */
+    uint64_t count;
+    uint64_t failed;
+    uint64_t self_ticks;
+    uint64_t total_ticks;
+    uint64_t min_ticks; /* UINT64_MAX while count is 0 */
+    uint64_t max_ticks;
+    double sumsq_ticks; /* sum of squared durations, for the standard deviation */
+    uint64_t bytes;
+    uint64_t flops;
+    gt_ref extra; /* struct gt_extra, 0: none */
+    uint32_t reserved[5];
+};
+
+/* Nodes of a slot lie in chunks; chunk 0 holds indices 0..capacity-1, the next goes on from there.
+ */
+struct gt_node_chunk {
+    gt_ref next;
+    uint32_t first;    /* index of nodes[0] */
+    uint32_t capacity; /* nodes in this chunk; how many are valid is told by gt_slot.node_count */
+    uint32_t reserved[13];
+    struct gt_node nodes[];
+};
+
+enum gt_frame_flags {
+    GT_FRAME_SILENT = 1, /* opened while paused, or inherited over fork: closes without counting */
+};
+
+/* An open range. `link` is the writer's own pointer and means nothing to a reader. */
+struct gt_frame {
+    uint64_t t0;
+    uint64_t kid_ticks; /* time of the children that have ended; see GT_FRAME_CLOSING */
+    uint64_t token;     /* tells objects of one source apart; 0 for ranges */
+    void *link;
+    uint32_t record; /* kind << 28 | node index, as in the ring */
+    uint32_t group;  /* source << 24 | domain id: what a pop must match */
+    uint32_t level;  /* open frames of the same group below */
+    uint32_t flags;
+};
+
+/* While a frame is being closed its kid_ticks is minus the number of calls that its node will have
+ * counted then. So the reader of a killed process knows what to do with it: if the node has that
+ * many, the frame has been counted already. */
+#define GT_FRAME_CLOSING(f) ((int64_t)(f)->kid_ticks < 0)
+
+#define GT_FRAMES_PER_BLOCK 126u
+struct gt_frame_block {
+    gt_ref next; /* block with the deeper frames; kept when the depth falls */
+    uint32_t reserved;
+    struct gt_frame frames[GT_FRAMES_PER_BLOCK];
+};
+
+/* An open start/end range; lives in the slot that started it, freed by whoever ends it. */
+/* ENDING: claimed by the thread that ends it, not counted yet: to a reader still open. */
+enum gt_async_state { GT_ASYNC_FREE = 0, GT_ASYNC_OPEN = 0xa5, GT_ASYNC_ENDING = 0x5a };
+struct gt_async {
+    uint64_t t0;
+    gt_ref key; /* while free: the writer's own link */
+    gt_ref domain;
+    uint32_t domain_id;
+    uint32_t category;
+    uint32_t generation; /* part of the id: an old id finds another number */
+    uint8_t source;
+    uint8_t scope;
+    uint8_t state; /* enum gt_async_state */
+    uint8_t reserved;
+    gt_ref slot; /* whose it is */
+    uint32_t reserved2;
+};
+
+#define GT_ASYNCS_PER_BLOCK 64u
+struct gt_async_block {
+    gt_ref next;
+    uint32_t reserved;
+    struct gt_async entries[GT_ASYNCS_PER_BLOCK];
+};
+
+/* One finished range in the ring: 16 bytes. A duration over 32 bits is GT_RING_ESCAPE there and the
+ * next record holds it: kind GT_RING_EXTENSION, t0 = the duration. */
+#define GT_RING_ESCAPE 0xffffffffu
+enum gt_ring_kind {
+    GT_RING_EMPTY = 0,
+    GT_RING_RANGE = 1,
+    GT_RING_ASYNC = 2,
+    GT_RING_MARK = 3,
+    GT_RING_EXTENSION = 15
+};
+struct gt_record {
+    uint64_t t0;
+    uint32_t dur;
+    uint32_t kind_node; /* kind << 28 | node index */
+};
+
+enum gt_slot_state { GT_SLOT_FREE = 0, GT_SLOT_LIVE = 1 };
+
+/* Everything one thread (and, after its end, the next one) records. Linked from gt_header.slots. */
+struct gt_slot {
+    /* fixed */
+    gt_ref next;
+    uint32_t id;            /* 0, 1, 2, … in order of creation */
+    gt_ref chunks;          /* first gt_node_chunk */
+    gt_ref frames;          /* first gt_frame_block */
+    gt_ref ring;            /* gt_record[ring_records]; 0: no memory for one */
+    uint32_t ring_records;  /* a power of two */
+    _Atomic gt_ref asyncs;  /* first gt_async_block, 0: none */
+    _Atomic uint32_t state; /* enum gt_slot_state */
+    /* who uses it now, or used it last */
+    char name[16];
+    uint32_t tid;
+    uint32_t threads; /* how many threads have used it so far */
+    /* written by the owner */
+    _Atomic uint64_t seq; /* odd while a node is being updated */
+    /* A call without a frame (a mark, a start/end range, a sample) that is being counted when seq
+     * is odd: commit_node will have counted commit_count calls; if it has not yet, one is missing.
+     * commit_count 0: none. Where the call is a start/end range, commit_async is its gt_async:
+     * while that is not free the range still is an open one and nothing is missing. Frames tell for
+     * themselves (GT_FRAME_CLOSING); when one leaves from below others and these are moved down,
+     * two neighbours may be the same for a moment. */
+    uint64_t commit_count;
+    uint32_t commit_node;
+    gt_ref commit_async;
+    _Atomic uint32_t node_count;
+    _Atomic uint32_t depth; /* open frames */
+    _Atomic uint64_t
+        ring_head;       /* records written so far; the newest is ring[(ring_head - 1) % n] */
+    struct gt_pair last; /* refreshed whenever the ring wraps */
+    /* what could not be measured as asked */
+    uint64_t unbalanced; /* pops and ends that matched nothing */
+    uint64_t overlapped; /* ranges that ended while younger ones were open */
+    uint64_t folded;     /* calls counted under a folded name */
+    uint64_t clamped;    /* negative durations, counted as 0 */
+    uint64_t inherited;  /* frames that were open over a fork */
+    uint64_t left_open;  /* ranges still open when their thread ended: closed and counted then */
+    uint64_t silent;     /* pushes, starts, marks while paused */
+    _Atomic gt_ref async_free; /* entries that others ended: the writer's own list */
+    uint32_t reserved2;
+};
+
+/* Page 0. Strings are gt_refs to gt_str; a missing one is 0. */
+struct gt_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes;
+    _Atomic uint32_t state;    /* enum gt_state */
+    _Atomic uint32_t finisher; /* pid that turns this session into a report now; 0: none */
+    uint64_t size_bytes;       /* length of the mapping; the file may be sparse */
+    _Atomic uint64_t used_bytes;
+    /* the process */
+    uint32_t pid, ppid;
+    uint64_t start_time; /* /proc/PID/stat field 22, clock ticks since boot */
+    uint64_t pid_ns;     /* inode of its pid namespace */
+    char boot_id[40];    /* /proc/sys/kernel/random/boot_id */
+    gt_ref exe;          /* path */
+    gt_ref argv;         /* NUL-separated */
+    gt_ref cwd;          /* at the start of the process */
+    gt_ref host;
+    gt_ref config;        /* NUL-separated NAME=VALUE of every GPUTALLY_ variable that was set */
+    gt_ref output;        /* GPUTALLY_OUTPUT with %q{VAR} and %r already expanded, rest as given */
+    gt_ref library;       /* path of the library that wrote this */
+    int32_t rank;         /* -1: none */
+    uint32_t sequence;    /* sessions of this process (fork child: 0; after exec: 1, 2, …) */
+    uint32_t crash_safe;  /* 0: lived in private memory, came through a pipe */
+    uint32_t stderr_same; /* at the end: fd 2 still was the file it was at the start */
+    /* the clock */
+    uint32_t clock;       /* enum gt_clock_kind */
+    uint32_t memory_full; /* GPUTALLY_MEMORY (or the disk) ran out at some time */
+    struct gt_pair start;
+    struct gt_pair end;
+    uint64_t start_realtime_ns; /* CLOCK_REALTIME at `start` */
+    /* lists */
+    _Atomic gt_ref slots;
+    _Atomic gt_ref names;
+    _Atomic uint32_t slot_count;
+    gt_ref base; /* folder that relative outputs are meant from; 0: cwd */
+    _Atomic uint64_t lost[GT_LOST_KINDS];
+    /* Written by the first who makes a report of a process that has no `end`: the second point of
+     * its clock. Kept here because the files of a second try, after the first was killed, must be
+     * the same. */
+    struct gt_pair seen;
+    uint32_t seen_death; /* 1: `seen` is when the process ended, as its parent `run` saw it */
+    uint32_t reserved2;
+    uint64_t image[2]; /* the kernel's AT_RANDOM: another one after each exec */
+};
+
+_Static_assert(sizeof(struct gt_node) == 128, "two cache lines");
+_Static_assert(sizeof(struct gt_node_chunk) == 64, "keeps the nodes aligned");
+_Static_assert(sizeof(struct gt_frame) == 48, "no padding");
+_Static_assert(sizeof(struct gt_record) == 16, "no padding");
+_Static_assert(sizeof(struct gt_header) <= GT_HEADER_BYTES, "fits page 0");
+
+#endif

@@ -1,0 +1,137 @@
+/* Recording: the calls of record.h that are not start/end ranges. The hot path itself is in hot.h;
+ * here are its instances, its ways out, and what is not hot. */
+#include "core/record.h"
+#include <errno.h>
+#include "core/hot.h"
+
+/* ---- push ---- */
+
+/* A push with the thread in hand that is not the expected one. */
+static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
+{
+    int saved = errno;
+    uint32_t group = GT_TAG_GROUP(tag);
+    int level;
+    if (gt_is_paused()) {
+        t->slot->silent++;
+        level = gt_frame_push(t, t->cur, group, a->token, 1);
+    } else {
+        struct gt_link *c = gt_tree_child(t, t->cur, tag, a);
+        c->node->bytes += a->bytes;
+        c->node->flops += a->flops;
+        if (a->has_value)
+            gt_tree_value(c->node, a->value);
+        level = gt_frame_push(t, c, group, a->token, 0);
+    }
+    errno = saved;
+    gt_leave(t);
+    return level;
+}
+
+int gt_push_attr(gt_tag tag, const struct gt_attr *a)
+{
+    struct gt_thread *t = gt_enter();
+    if (!t && !(t = gt_enter_slow()))
+        return -1;
+    return push_new(t, tag, a);
+}
+
+GT_COLD int gt_push_name(gt_tag tag, const char *name)
+{
+    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_USER};
+    return gt_push_attr(tag, &a);
+}
+
+GT_COLD int gt_push_frame_slowly(struct gt_thread *t, struct gt_link *c, gt_tag tag)
+{
+    int saved = errno, level = gt_frame_push(t, c, GT_TAG_GROUP(tag), 0, 0);
+    errno = saved;
+    gt_leave(t);
+    return level;
+}
+
+GT_COLD int gt_push_other_clock(gt_tag tag, const char *name, gt_push_miss *miss)
+{
+    struct gt_thread *t = gt_enter();
+    return t ? gt_hot_push_in(t, tag, name, miss, 0) : miss(tag, name);
+}
+
+int gt_push(gt_tag tag, const char *name)
+{
+    return gt_hot_push(tag, name, gt_push_name);
+}
+
+/* ---- pop ---- */
+
+GT_COLD int gt_pop_slowly(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now)
+{
+    int saved = errno, level;
+    if (!t) {
+        if (!(t = gt_enter_slow()))
+            return -1;
+        now = gt_clock_now();
+    }
+    level = gt_frame_pop(t, group, token, now);
+    errno = saved;
+    gt_leave(t);
+    return level;
+}
+
+GT_COLD int gt_pop_wrap(struct gt_thread *t, int level)
+{
+    gt_ring_wrap(t);
+    gt_leave(t);
+    return level;
+}
+
+GT_COLD int gt_pop_other_clock(uint32_t group)
+{
+    struct gt_thread *t = gt_enter();
+    return t ? gt_hot_pop_in(t, group, gt_clock_now()) : gt_pop_slowly(NULL, group, 0, 0);
+}
+
+int gt_pop(uint32_t group)
+{
+    return gt_hot_pop(group);
+}
+
+int gt_pop_token(uint32_t group, uint64_t token)
+{
+    struct gt_thread *t = gt_enter();
+    return gt_pop_slowly(t, group, token, t ? gt_clock_now() : 0);
+}
+
+/* ---- what is no range ---- */
+
+/* Counts one call without a duration. A mark lies where it was made; a counter is one for the whole
+ * thread. */
+static void count_instant(gt_tag tag, const struct gt_attr *a, enum gt_node_kind kind)
+{
+    int saved = errno;
+    struct gt_thread *t = gt_enter();
+    if (!t && !(t = gt_enter_slow()))
+        return;
+    if (gt_is_paused()) {
+        t->slot->silent++;
+    } else {
+        struct gt_link *parent = kind == GT_KIND_MARK ? t->cur : t->root;
+        struct gt_link *c = gt_tree_child(t, parent, tag | GT_LINK_KIND(kind), a);
+        if (a->has_value || kind == GT_KIND_COUNTER)
+            gt_tree_value(c->node, a->value);
+        gt_count_alone(t, c, 0, NULL);
+        if (kind == GT_KIND_MARK)
+            gt_ring_put(t, GT_RING_MARK, GT_RECORD_NODE(c->record), gt_clock_now(), 0);
+    }
+    gt_leave(t);
+    errno = saved;
+}
+
+void gt_mark(gt_tag tag, const struct gt_attr *a)
+{
+    count_instant(tag, a, GT_KIND_MARK);
+}
+
+void gt_counter(gt_tag tag, const struct gt_attr *a)
+{
+    count_instant(tag, a, GT_KIND_COUNTER);
+}

@@ -1,0 +1,73 @@
+/* Recording: what every source of events calls. Runs on the program's threads.
+ *
+ * A source first makes a tag (who speaks: source, domain, category), then pushes and pops. All
+ * calls are safe from any thread, from fork children, before our constructor and after our
+ * destructor. None calls malloc, takes a lock, or touches errno once the thread has its slot; a
+ * call from inside one of ours (a signal handler) is counted as lost and does nothing. */
+#ifndef GT_RECORD_H
+#define GT_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "layout.h"
+
+/* source << 56 | domain id << 32 | category */
+typedef uint64_t gt_tag;
+#define GT_TAG(source, domain_id, category)                                                        \
+    ((uint64_t)(source) << 56 | (uint64_t)(domain_id) << 32 | (uint32_t)(category))
+/* The part of a tag that a pop must match: source and domain. */
+#define GT_TAG_GROUP(tag) ((uint32_t)((tag) >> 32))
+
+/* Id of the domain `name` of any source, 1 or more; the same text gives the same id. 0 (the default
+ * domain) for NULL, "" or when the table is full (some 60,000 names). Ids stay valid over fork. */
+uint32_t gt_domain(const char *name);
+/* Text of a domain id, "" for 0 and for unknown ids. Lives as long as the process. */
+const char *gt_domain_name(uint32_t id);
+
+/* Keeps `text` for the life of the process and returns the kept copy; equal texts share one. When
+ * memory for it has run out returns "(other)". NULL gives NULL. */
+const char *gt_keep(const char *text);
+
+/* Everything a call may carry besides its name. Zero means "not given". */
+struct gt_attr {
+    const char *name;     /* borrowed until return; NULL is recorded as "(null)" */
+    const char *shapes;   /* "[[2, 3], []]", used when RECORD_SHAPES is on */
+    const char *overload; /* operator overload */
+    uint64_t token;       /* object identity: a pop must carry the same */
+    uint64_t bytes, flops;
+    uint8_t scope;     /* enum gt_scope */
+    uint8_t has_value; /* `value` counts */
+    double value;      /* payload or counter sample: min, max, sum are kept */
+};
+
+/* Opens a range; gt_push one of scope USER. Returns its level: open ranges of the same source and
+ * domain below it (0 is the outermost); -1 when it could not be kept. */
+int gt_push(gt_tag tag, const char *name);
+int gt_push_attr(gt_tag tag, const struct gt_attr *a);
+/* Closes the topmost range of that source and domain (and token). Returns its level, -1 if there is
+ * none (counted as unbalanced). */
+int gt_pop(uint32_t group);
+int gt_pop_token(uint32_t group, uint64_t token);
+
+/* Opens a range that may end on any thread. Returns its id, 0 if it could not be kept. */
+uint64_t gt_start(gt_tag tag, const struct gt_attr *a);
+/* Returns 0, or -1 for an id that is not open (counted as unbalanced). */
+int gt_end(uint64_t id);
+
+void gt_mark(gt_tag tag, const struct gt_attr *a);
+/* a->value is a sample of the counter a->name. */
+void gt_counter(gt_tag tag, const struct gt_attr *a);
+
+/* Recording stops for the whole process until as many resumes have come; ranges that are open are
+ * still closed and counted in full, ranges opened meanwhile never count. Nests. */
+void gt_pause(void);
+void gt_resume(void);
+
+/* The program named a category of a domain, or a thread (tid 0: the calling one). */
+void gt_name_category(uint32_t source, uint32_t domain_id, uint32_t category, const char *name);
+void gt_name_thread(uint32_t source, uint32_t tid, const char *name);
+
+/* 1 if recording of `source` was asked for (GPUTALLY_SOURCES, _DISABLE, _EXE). */
+int gt_source_on(uint32_t source);
+
+#endif

@@ -1,0 +1,155 @@
+/* A thread's private side of its slot: pointers and indexes that readers never see. Written only by
+ * the thread that owns the slot; handed to the next thread together with the slot. */
+#ifndef GT_THREAD_H
+#define GT_THREAD_H
+
+#include "core/core.h"
+#include "core/record.h"
+
+/* Private half of a node: how to find it and its children again. One cache line. The last three say
+ * how to compare a name with it, eight bytes at a time: see gt_hot_same. */
+struct gt_link {
+    const char *text;     /* the node's key: the text of a gt_str */
+    struct gt_node *node; /* its counters, in the file */
+    gt_tag tag;           /* with the kind in bits 48..55: 0 for ranges */
+    struct gt_link *parent;
+    struct gt_link *after; /* the sibling that came after it, last time the order was new */
+    struct gt_link *last;  /* the child that was seen last; &gt_link_none if none */
+    uint32_t record;       /* GT_RING_RANGE << 28 | index; with the group as it goes into a frame */
+    uint32_t group;
+    int32_t fits;   /* a name may begin one byte after this offset of a page; < 0: never */
+    uint16_t whole; /* bytes to compare in full words, the NUL counted */
+    uint8_t shift;  /* drops what lies behind the NUL from the last word */
+};
+extern struct gt_link gt_link_none; /* equals nothing */
+#define GT_LINK_KIND(kind) ((gt_tag)((kind)-GT_KIND_RANGE) << 48)
+
+struct gt_table {
+    struct gt_table_entry {
+        uint32_t hash;
+        uint32_t count; /* of a fold entry: distinct names or shapes seen */
+        struct gt_link *link;
+    } * entries;
+    uint32_t mask, used;
+};
+
+struct gt_thread {
+    /* hot */
+    struct gt_link *cur;    /* node of the topmost frame, the root if there is none */
+    struct gt_frame *top;   /* topmost frame; one before the first frame if there is none */
+    struct gt_frame *limit; /* last frame of the block that top is in */
+    struct gt_frame *base;  /* first frame of that block; NULL in the first block */
+    struct gt_slot *slot;
+    struct gt_record *ring_next, *ring_end; /* a dummy ring where there is no memory for one */
+    uint32_t door; /* the session's generation, or GT_DOOR_SHUT during a call of ours */
+    /* cold */
+    uint32_t generation; /* of the session it belongs to */
+    struct gt_link *root, *other;
+    uint32_t deep;               /* pushes beyond GT_MAX_DEPTH that are open */
+    struct gt_node_chunk *chunk; /* the newest */
+    struct gt_table children;    /* (parent, tag, key, shapes) -> link */
+    struct gt_table folds;       /* (parent, template) -> count, link of the folded node */
+    char *pool, *pool_end;       /* private memory for links */
+    gt_ref free_async;           /* entries of its start/end ranges that it may use again */
+    struct gt_thread *next;      /* all threads of this session */
+    void *fork_copy;             /* of the session, during a fork from inside a call: fork.c */
+    struct gt_record *ring;
+    struct gt_record dummy[64];
+    gt_ref block_refs[GT_MAX_DEPTH / GT_FRAMES_PER_BLOCK + 2];
+};
+
+/* This thread's: never NULL, &gt_nobody before it has a slot. Eight bytes of the scarce static TLS.
+ */
+extern __thread struct gt_thread *gt_self GT_HIDDEN __attribute__((tls_model("initial-exec")));
+extern struct gt_thread gt_nobody GT_HIDDEN;
+
+/* In gt_frame.group: a frame that closes without counting, one that has a token. Such a group never
+ * equals a pop's, so the hot path needs no checks of its own. */
+#define GT_GROUP_SILENT 0x80000000u
+#define GT_GROUP_TOKEN 0x40000000u
+#define GT_GROUP_MASK 0x3fffffffu
+_Static_assert(GT_SOURCES << 24 <= GT_GROUP_TOKEN, "a source reaches into the flags");
+
+/* ---- tree.c ---- */
+
+/* Finds or makes the child of `parent`. Never NULL: t->other when memory has run out. */
+struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
+                              const struct gt_attr *a);
+/* Prepares the root and "(other)". Returns 0 or -ENOMEM. */
+int gt_tree_init(struct gt_thread *t);
+/* Adds a payload or a counter's sample; dropped when memory has run out. */
+void gt_tree_value(struct gt_node *n, double value);
+
+/* ---- slot.c ---- */
+
+/* The way into recording when the fast way is shut: opens the session, gives the thread a slot,
+ * follows a fork. Returns the thread with its door shut, or NULL: nothing is to be recorded.
+ * errno is preserved. */
+struct gt_thread *gt_enter_slow(void);
+
+/* ---- frames.c: everything about open ranges that is not on the hot path ---- */
+
+/* Frame number i, 0 <= i < depth; its block exists. */
+struct gt_frame *gt_frame_at(const struct gt_thread *t, uint32_t i);
+/* Opens the frame above t->top for `link`; returns its level, -1 when there is no room (counted).
+ */
+int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uint64_t token,
+                  int silent);
+/* Closes the topmost frame of (group, token), wherever it lies. Returns its level or -1. */
+int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now);
+/* Closes every open range, top first, because its thread ends: counted, and told as left open. */
+void gt_frame_close_all(struct gt_thread *t);
+
+/* Counts one call that is no frame: a mark, a sample, or the start/end range `ended` (else NULL),
+ * which is free afterwards. Self time 0. */
+void gt_count_alone(struct gt_thread *t, struct gt_link *link, uint64_t duration,
+                    struct gt_async *ended);
+/* The ring is at its end: starts over, and takes the chance to refresh the slot's clock pair. */
+void gt_ring_wrap(struct gt_thread *t);
+/* Appends to the ring; any duration. */
+void gt_ring_put(struct gt_thread *t, enum gt_ring_kind kind, uint32_t node, uint64_t t0,
+                 uint64_t duration);
+
+/* ---- the door ---- */
+
+#define GT_COLD __attribute__((noinline, cold))
+
+#define GT_DOOR_SHUT UINT32_MAX /* no generation, and not the 0 of a pause */
+
+/* Takes the thread's slot for one call; NULL: go through gt_enter_slow. During the call the door is
+ * shut: whatever comes in between on this thread (a signal handler) stays outside. */
+static inline __attribute__((always_inline)) struct gt_thread *
+gt_enter_if(const _Atomic uint32_t *go)
+{
+    struct gt_thread *t = gt_self;
+    /* Shut first, then look: a fork in a handler before the store is seen by the look, one after it
+     * by fork.c. */
+    uint32_t door = __atomic_load_n(&t->door, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->door, GT_DOOR_SHUT, __ATOMIC_RELAXED);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (unlikely(door != atomic_load_explicit(go, memory_order_relaxed))) {
+        __atomic_store_n(&t->door, door, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    if (!t) /* saves the callers their look */
+        __builtin_unreachable();
+    return t;
+}
+
+static inline struct gt_thread *gt_enter(void)
+{
+    return gt_enter_if(&gt_fork.go);
+}
+
+static inline void gt_leave(struct gt_thread *t)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    __atomic_store_n(&t->door, t->generation, __ATOMIC_RELAXED);
+}
+
+static inline int gt_is_paused(void)
+{
+    return atomic_load_explicit(&gt_paused, memory_order_relaxed) > 0;
+}
+
+#endif

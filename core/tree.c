@@ -1,0 +1,370 @@
+/* The calling context tree of one thread: finding and making nodes. Off the hot path: a call comes
+ * here when its name is not the one expected next. Runs on the owning thread, no locks. */
+#include <string.h>
+#include "core/session.h"
+#include "core/strings.h"
+#include "core/sys.h"
+#include "core/text.h"
+#include "core/thread.h"
+
+#define FOLD_NAMES                                                                                 \
+    1024u /* names under one parent that are equal but for numbers, before they fold */
+#define FOLD_SHAPES 256u  /* input shapes of one key under one parent */
+#define TEMPLATE_MAX 256u /* longer names never fold by template: memory bounds them */
+#define FIRST_CHUNK 31u   /* with its head, 4 KiB */
+#define LAST_CHUNK 4096u
+
+struct gt_link gt_link_none = {
+    .text = "", .tag = ~(gt_tag)0, .fits = -1, .after = &gt_link_none, .last = &gt_link_none};
+
+/* What makes a child of a given parent. */
+struct identity {
+    gt_tag tag;
+    const char *key, *shapes, *overload;
+    size_t key_len, shapes_len, overload_len;
+    uint8_t scope, flags;
+};
+
+/* ---- private memory of the thread ---- */
+
+static void *pool_alloc(struct gt_thread *t, size_t bytes)
+{
+    bytes = (bytes + 63) / 64 * 64;
+    if ((size_t)(t->pool_end - t->pool) < bytes) {
+        size_t block = bytes > 16384 - 64 ? bytes : 16384 - 64; /* whole pages: see there */
+        char *p = gt_private_alloc(block);
+        if (!p)
+            return NULL;
+        t->pool = p;
+        t->pool_end = p + block;
+    }
+    void *p = t->pool;
+    t->pool += bytes;
+    return p;
+}
+
+/* ---- hash tables ---- */
+
+/* Makes room for one more entry: grows at 3/4 full. The old array is left behind: at most as much
+ * again, and nothing in this memory is ever moved under a reader. Returns 0 or -ENOMEM. */
+static int table_room(struct gt_thread *t, struct gt_table *table)
+{
+    struct gt_table_entry *old = table->entries, *e;
+    uint32_t old_size = old ? table->mask + 1 : 0, size = old ? 2 * old_size : 64;
+    if (old && 4 * (table->used + 1) <= 3 * old_size)
+        return 0;
+    e = pool_alloc(t, size * sizeof *e);
+    if (!e)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < old_size; i++)
+        if (old[i].link || old[i].count) {
+            uint32_t k = old[i].hash;
+            while (e[k & (size - 1)].link || e[k & (size - 1)].count)
+                k++;
+            e[k & (size - 1)] = old[i];
+        }
+    table->entries = e;
+    table->mask = size - 1;
+    return 0;
+}
+
+/* ---- looking up ---- */
+
+/* Is the text at `ref` this one? No text (ref 0) is no text (s NULL). */
+static int text_is(gt_ref ref, const char *s, size_t n)
+{
+    if (!ref || !s)
+        return !ref && !s;
+    const struct gt_str *p = gt_session_at(ref);
+    return p->len == n && memcmp(p->text, s, n) == 0;
+}
+
+static uint32_t identity_hash(const struct gt_link *parent, const struct identity *id)
+{
+    uint32_t h = gt_hash(id->key, id->key_len,
+                         GT_RECORD_NODE(parent->record) ^ (uint32_t)(id->tag >> 32) * 0x85ebu ^
+                             (uint32_t)id->tag * 0xc2b2ae35u);
+    if (id->shapes_len)
+        h = gt_hash(id->shapes, id->shapes_len, h);
+    if (id->overload_len)
+        h = gt_hash(id->overload, id->overload_len, h);
+    return h ^ id->flags;
+}
+
+static int is_child(const struct gt_link *c, const struct gt_link *parent,
+                    const struct identity *id)
+{
+    return c->parent == parent && c->tag == id->tag &&
+           text_is(c->node->key, id->key, id->key_len) && c->node->flags == id->flags &&
+           text_is(c->node->shapes, id->shapes, id->shapes_len) &&
+           text_is(c->node->overload, id->overload, id->overload_len);
+}
+
+static struct gt_link *find(const struct gt_thread *t, const struct gt_link *parent,
+                            const struct identity *id, uint32_t hash)
+{
+    const struct gt_table *table = &t->children;
+    if (!table->entries)
+        return NULL;
+    for (uint32_t i = hash;; i++) {
+        const struct gt_table_entry *e = &table->entries[i & table->mask];
+        if (!e->link)
+            return NULL;
+        if (e->hash == hash && is_child(e->link, parent, id))
+            return e->link;
+    }
+}
+
+/* ---- making ---- */
+
+static struct gt_node *new_node(struct gt_thread *t, uint32_t *index)
+{
+    struct gt_slot *slot = t->slot;
+    struct gt_node_chunk *c = t->chunk;
+    uint32_t n = atomic_load_explicit(&slot->node_count, memory_order_relaxed);
+    if (n >= GT_MAX_NODES)
+        return NULL;
+    if (!c || n == c->first + c->capacity) {
+        uint32_t capacity = !c ? FIRST_CHUNK : c->capacity < 64 ? 64 : 2 * c->capacity;
+        gt_ref ref;
+        if (capacity > LAST_CHUNK)
+            capacity = LAST_CHUNK;
+        struct gt_node_chunk *next =
+            gt_session_alloc(sizeof *c + capacity * sizeof(struct gt_node), &ref);
+        if (!next)
+            return NULL;
+        next->first = n;
+        next->capacity = capacity;
+        /* readers follow this only as far as node_count says, which comes later */
+        if (c)
+            c->next = ref;
+        else
+            slot->chunks = ref;
+        t->chunk = c = next;
+    }
+    *index = n;
+    return &c->nodes[n - c->first];
+}
+
+/* Fills in what gt_hot_same needs. It looks at nothing but the name, so a node that is more than
+ * its name (shapes, an overload, many names folded) is never found that way. */
+static void prepare_compare(struct gt_link *c, const struct identity *id)
+{
+    size_t n = id->key_len + 1; /* the NUL is compared too */
+    size_t whole = (n - 1) / 8 * 8;
+    int may = whole <= 4080 && !id->shapes_len && !id->overload_len && !id->flags;
+    c->whole = may ? (uint16_t)whole : 0;
+    c->shift = (uint8_t)(64 - 8 * (n - whole));
+    c->fits = may ? 4096 - 8 - 1 - (int32_t)whole : -1;
+}
+
+static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const struct identity *id,
+                            uint32_t hash)
+{
+    uint32_t index, domain_id = (id->tag >> 32) & 0xffff;
+    gt_ref key = 0, shapes = 0, overload = 0, domain = 0;
+    const char *domain_name = gt_domain_name(domain_id);
+    const struct gt_str *text = gt_strings_session(id->key, id->key_len, &key);
+    if (!text || (id->shapes_len && !gt_strings_session(id->shapes, id->shapes_len, &shapes)) ||
+        (id->overload_len && !gt_strings_session(id->overload, id->overload_len, &overload)) ||
+        (*domain_name && !gt_strings_session(domain_name, strlen(domain_name), &domain)) ||
+        table_room(t, &t->children) < 0)
+        return NULL;
+    struct gt_link *c = pool_alloc(t, sizeof *c);
+    struct gt_node *n = c ? new_node(t, &index) : NULL;
+    if (!n)
+        return NULL;
+    n->parent = GT_RECORD_NODE(parent->record);
+    n->key = key;
+    n->domain = domain;
+    n->category = (uint32_t)id->tag;
+    n->shapes = shapes;
+    n->overload = overload;
+    n->source = (uint8_t)(id->tag >> 56);
+    n->kind = (uint8_t)(GT_KIND_RANGE + ((id->tag >> 48) & 0xff));
+    n->scope = id->scope;
+    n->flags = id->flags;
+    n->min_ticks = UINT64_MAX;
+    /* release: a reader that sees the count sees the node's fixed fields */
+    atomic_store_explicit(&t->slot->node_count, index + 1, memory_order_release);
+    *c = (struct gt_link){.text = text->text,
+                          .node = n,
+                          .tag = id->tag,
+                          .parent = parent,
+                          .last = &gt_link_none,
+                          .record = (uint32_t)GT_RING_RANGE << 28 | index,
+                          .group = GT_TAG_GROUP(id->tag)};
+    prepare_compare(c, id);
+    c->after = c;
+    uint32_t i = hash;
+    while (t->children.entries[i & t->children.mask].link)
+        i++;
+    t->children.entries[i & t->children.mask] = (struct gt_table_entry){hash, 0, c};
+    t->children.used++;
+    return c;
+}
+
+/* ---- folding ---- */
+
+/* Counts one more variant of (parent, what); returns how many there were, UINT32_MAX if it can't
+ * count. Two things with one hash share a count: folding then starts a little early. */
+static uint32_t variants(struct gt_thread *t, const struct gt_link *parent, const char *what,
+                         size_t n, gt_tag tag, uint32_t limit)
+{
+    uint32_t hash =
+        gt_hash(what, n, GT_RECORD_NODE(parent->record) * 2 + limit + (uint32_t)(tag >> 32)) | 1;
+    if (table_room(t, &t->folds) < 0)
+        return UINT32_MAX;
+    for (uint32_t i = hash;; i++) {
+        struct gt_table_entry *e = &t->folds.entries[i & t->folds.mask];
+        if (!e->count) {
+            e->hash = hash;
+            e->count = 1;
+            t->folds.used++;
+            return 0;
+        }
+        if (e->hash == hash)
+            return e->count < limit ? e->count++ : e->count;
+    }
+}
+
+static int is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static int is_hex(char c)
+{
+    return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f');
+}
+
+static int is_alnum(char c)
+{
+    return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+/* Length of the number at s[i], 0 if there is none: "0x1f", a word of hex digits that has a decimal
+ * one ("3fa8"), or a run of decimal digits ("12" in "step12"). */
+static size_t number_at(const char *s, size_t n, size_t i)
+{
+    size_t j = i, digits = 0;
+    if (s[i] == '0' && i + 2 < n && (s[i + 1] | 32) == 'x' && is_hex(s[i + 2])) {
+        for (j = i + 2; j < n && is_hex(s[j]);)
+            j++;
+        return j - i;
+    }
+    if (!i || !is_alnum(s[i - 1])) {
+        for (; j < n && is_hex(s[j]); j++)
+            digits += (size_t)is_digit(s[j]);
+        if (digits && (j == n || !is_alnum(s[j])))
+            return j - i;
+    }
+    for (j = i; j < n && is_digit(s[j]);)
+        j++;
+    return j - i;
+}
+
+/* Writes the name with every number as '*'. Returns its length, 0 if there is no number in it or it
+ * is too long to fold. */
+static size_t template_of(const char *s, size_t n, char *out)
+{
+    size_t k = 0, any = 0, number;
+    if (n >= TEMPLATE_MAX)
+        return 0;
+    for (size_t i = 0; i < n; i += number ? number : 1) {
+        number = number_at(s, n, i);
+        any |= number;
+        out[k++] = number ? '*' : s[i];
+    }
+    return any ? k : 0;
+}
+
+/* Applies the limits to a new identity. Returns 1 if it now stands for many. */
+static int fold(struct gt_thread *t, const struct gt_link *parent, struct identity *id,
+                char *template)
+{
+    int folded = 0;
+    size_t n = template_of(id->key, id->key_len, template);
+    if (n && variants(t, parent, template, n, id->tag, FOLD_NAMES) >= FOLD_NAMES) {
+        id->key = template;
+        id->key_len = n;
+        folded = 1;
+    }
+    if (id->shapes_len &&
+        variants(t, parent, id->key, id->key_len, id->tag, FOLD_SHAPES) >= FOLD_SHAPES) {
+        id->shapes = "other shapes";
+        id->shapes_len = strlen(id->shapes);
+        folded = 1;
+    }
+    if (folded)
+        id->flags |= GT_NODE_FOLDED;
+    return folded;
+}
+
+struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
+                              const struct gt_attr *a)
+{
+    char template[TEMPLATE_MAX];
+    struct identity id = {.tag = tag, .key = a->name ? a->name : "(null)", .scope = a->scope};
+    id.key_len = gt_name_length(id.key);
+    if (a->shapes && *a->shapes && gt_config.record_shapes) {
+        id.shapes = a->shapes;
+        id.shapes_len = gt_name_length(a->shapes);
+    }
+    if (a->overload && *a->overload) {
+        id.overload = a->overload;
+        id.overload_len = gt_name_length(a->overload);
+    }
+    uint32_t hash = identity_hash(parent, &id);
+    struct gt_link *c = find(t, parent, &id, hash);
+    if (!c) {
+        if (fold(t, parent, &id, template)) {
+            t->slot->folded++;
+            hash = identity_hash(parent, &id);
+            c = find(t, parent, &id, hash);
+        }
+        if (!c)
+            c = make(t, parent, &id, hash);
+        if (!c) {
+            t->slot->folded += !(id.flags & GT_NODE_FOLDED);
+            return t->other;
+        }
+    }
+    if (parent->last != &gt_link_none)
+        parent->last->after = c;
+    parent->last = c;
+    return c;
+}
+
+int gt_tree_init(struct gt_thread *t)
+{
+    struct identity root = {.key = "", .flags = 0},
+                    other = {.key = "(other)", .key_len = 7, .flags = GT_NODE_FOLDED};
+    struct gt_link top = {.last = &gt_link_none};
+    t->root = make(t, &top, &root, 0);
+    if (!t->root)
+        return -ENOMEM;
+    t->root->parent = t->root;
+    t->root->node->kind = GT_KIND_ROOT;
+    t->other = make(t, t->root, &other, identity_hash(t->root, &other));
+    return t->other ? 0 : -ENOMEM;
+}
+
+void gt_tree_value(struct gt_node *n, double value)
+{
+    struct gt_extra *x;
+    if (!n->extra) {
+        gt_ref ref;
+        x = gt_session_alloc(sizeof *x, &ref);
+        if (!x)
+            return;
+        x->min = x->max = value;
+        n->extra = ref;
+    }
+    x = gt_session_at(n->extra);
+    x->sum += value;
+    x->min = value < x->min ? value : x->min;
+    x->max = value > x->max ? value : x->max;
+    x->last = value;
+    x->count++;
+}

@@ -1,0 +1,240 @@
+/* Wrappers of getenv, secure_getenv, dlsym and dlopen. Called by everybody, on any thread, from the
+ * first instructions of the process (the allocator's own start, other libraries' constructors) on:
+ * nothing here may call malloc, take a lock, or wait.
+ *
+ * getenv names us to NVTX, which looks for its tool in a variable: so nothing need be in the
+ * environment, and children see none. dlsym gives programs that open a vendor's library themselves
+ * our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
+ *
+ * dlsym and dlopen must leave by a jump, not a call: the real ones look at their return address for
+ * RTLD_NEXT, RTLD_DEFAULT and the caller's RUNPATH. The Makefile builds this file with -O2 always.
+ */
+#include "dl.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+#include "core/compat.h"
+#include "core/record.h"
+#include "hook.h"
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+typedef void *dlsym_fn(void *, const char *);
+typedef void *dlopen_fn(const char *, int);
+typedef char *getenv_fn(const char *);
+
+/* Each is written with the one value it can have; relaxed is enough, the code behind it is mapped
+ * before the address can be known. */
+static _Atomic(dlsym_fn *) real_dlsym;
+static _Atomic(dlopen_fn *) real_dlopen;
+static _Atomic(getenv_fn *) real_getenv, real_secure_getenv;
+
+/* ---- the real functions ---- */
+
+/* dlsym can't look for itself. The first version that exists since the beginning of the platform is
+ * in libdl before glibc 2.34 and in libc since; asked first, so that no look-up fails: a failing
+ * one allocates its message, and a preloaded allocator may be waiting for this very look-up. */
+static __attribute__((noinline, cold)) void *find(const char *name)
+{
+#if defined(__x86_64__)
+    static const char *const versions[] = {"GLIBC_2.2.5", "GLIBC_2.34"};
+#else
+    static const char *const versions[] = {"GLIBC_2.17", "GLIBC_2.34"};
+#endif
+    void *f = NULL;
+
+    for (size_t i = 0; !f && i < sizeof(versions) / sizeof(*versions); i++)
+        f = dlvsym(RTLD_NEXT, name, versions[i]);
+    return f;
+}
+
+static __attribute__((noinline, cold)) dlsym_fn *find_dlsym(void)
+{
+    dlsym_fn *f = (dlsym_fn *)find("dlsym");
+
+    atomic_store_explicit(&real_dlsym, f, memory_order_relaxed);
+    return f;
+}
+
+static __attribute__((noinline, cold)) dlopen_fn *find_dlopen(void)
+{
+    dlopen_fn *f = (dlopen_fn *)find("dlopen");
+
+    atomic_store_explicit(&real_dlopen, f, memory_order_relaxed);
+    return f;
+}
+
+/* ---- our own path ---- */
+
+/* Two threads may look at once before the constructor: each fills a buffer of its own, and the
+ * first to publish wins. Nobody waits, so a signal handler may come between. */
+#define TRIES 4u
+static char paths[TRIES][PATH_MAX];
+static atomic_uint tries;
+static _Atomic(const char *)
+    self; /* release after the text is written, acquire before it is read */
+
+static int absolute(char *out, const char *name)
+{
+    size_t dir = 0, len = strlen(name);
+
+    if (*name != '/') {
+        if (!getcwd(out, PATH_MAX - 1) || *out != '/')
+            return -errno;
+        dir = strlen(out);
+        if (out[dir - 1] != '/')
+            out[dir++] = '/';
+    }
+    if (dir + len >= PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(out + dir, name, len + 1);
+    return 0;
+}
+
+static __attribute__((noinline, cold)) const char *find_self(void)
+{
+    unsigned try = atomic_fetch_add_explicit(&tries, 1, memory_order_relaxed);
+    const char *none = NULL;
+    int saved = errno;
+    Dl_info me;
+
+    if (try >= TRIES)
+        atomic_store_explicit(&tries, TRIES, memory_order_relaxed);
+    else if (dladdr(paths, &me) && me.dli_fname && *me.dli_fname &&
+             absolute(paths[try], me.dli_fname) == 0)
+        atomic_compare_exchange_strong_explicit(&self, &none, paths[try], memory_order_release,
+                                                memory_order_relaxed);
+    errno = saved;
+    return atomic_load_explicit(&self, memory_order_acquire);
+}
+
+const char *gt_dl_self(void)
+{
+    const char *s = atomic_load_explicit(&self, memory_order_acquire);
+
+    return s ? s : find_self();
+}
+
+void gt_dl_init(void)
+{
+    dlsym_fn *sym = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+
+    gt_dl_self();
+    if (!sym)
+        sym = find_dlsym();
+    if (!atomic_load_explicit(&real_dlopen, memory_order_relaxed))
+        find_dlopen();
+    if (!sym || atomic_load_explicit(&real_getenv, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&real_secure_getenv, (getenv_fn *)sym(RTLD_NEXT, "secure_getenv"),
+                          memory_order_relaxed);
+    atomic_store_explicit(&real_getenv, (getenv_fn *)sym(RTLD_NEXT, "getenv"),
+                          memory_order_relaxed);
+}
+
+/* ---- getenv ---- */
+
+/* What libc does, for the time before gt_dl_init: looking up the real one here would call into the
+ * loader from inside an allocator's start. */
+static char *walk(const char *name)
+{
+    size_t n = strlen(name);
+
+    for (char **e = environ; e && *e; e++)
+        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
+            return *e + n + 1;
+    return NULL;
+}
+
+/* What we say to a name that is not in the environment. Privileged programs get no answer. */
+static char *answer(const char *name)
+{
+    if (name[0] != 'N' || strcmp(name, "NVTX_INJECTION64_PATH") != 0)
+        return NULL;
+    if (getauxval(AT_SECURE) || !gt_source_on(GT_SOURCE_NVTX))
+        return NULL;
+    return (char *)gt_dl_self(); /* like getenv's: the caller must not write to it */
+}
+
+GT_EXPORT char *getenv(const char *name)
+{
+    getenv_fn *real = atomic_load_explicit(&real_getenv, memory_order_relaxed);
+    char *value = real ? real(name) : walk(name);
+
+    return value ? value : answer(name);
+}
+
+GT_EXPORT char *secure_getenv(const char *name)
+{
+    getenv_fn *real = atomic_load_explicit(&real_secure_getenv, memory_order_relaxed);
+    char *value = real ? real(name) : getauxval(AT_SECURE) ? NULL : walk(name);
+
+    return value ? value : answer(name);
+}
+
+/* ---- dlsym, dlopen ---- */
+
+static const struct gt_hooks *const tables[] = {&gt_nvtx_hooks};
+
+static void *ours(const char *name)
+{
+    for (size_t t = 0; t < sizeof(tables) / sizeof(*tables); t++) {
+        const struct gt_hooks *table = tables[t];
+        size_t low = 0, high = table->count;
+
+        if (strncmp(name, table->prefix, table->prefix_len) != 0 || !gt_source_on(table->source))
+            continue;
+        while (low < high) {
+            size_t mid = (low + high) / 2;
+            int order = strcmp(name, table->hooks[mid].name);
+
+            if (order == 0)
+                return (void *)table->hooks[mid].fn;
+            if (order < 0)
+                high = mid;
+            else
+                low = mid + 1;
+        }
+    }
+    return NULL;
+}
+
+/* Ours only where the library really has the function: a program that tests for it must read the
+ * same as without us. With a real handle the return address does not matter. */
+static __attribute__((noinline)) void *replace(dlsym_fn *real, void *handle, const char *name)
+{
+    void *theirs = real(handle, name);
+    void *mine = theirs ? ours(name) : NULL;
+
+    return mine ? mine : theirs;
+}
+
+/* RTLD_NEXT and RTLD_DEFAULT are searches through the global scope, where we stand as a preloaded
+ * library anyway, behind a definition of the program's own: the real dlsym answers those right. */
+GT_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
+{
+    dlsym_fn *real = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+
+    if (unlikely(!real) && !(real = find_dlsym()))
+        return NULL;
+    if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && name[0] == 'n')
+        return replace(real, handle, name);
+    return real(handle, name);
+}
+
+GT_EXPORT void *dlopen(const char *file, int mode)
+{
+    dlopen_fn *real = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+
+    if (unlikely(!real) && !(real = find_dlopen()))
+        return NULL;
+    if (unlikely(mode & RTLD_DEEPBIND) && gt_source_on(GT_SOURCE_NVTX))
+        mode &= ~RTLD_DEEPBIND;
+    return real(file, mode);
+}

@@ -1,0 +1,14 @@
+/* Where this library lies, and the wrappers of getenv, secure_getenv, dlsym and dlopen (dl.c). */
+#ifndef GT_DL_H
+#define GT_DL_H
+
+/* Finds the real functions behind the wrappers and our own path. First thing in the constructor:
+ * later the working directory may have changed and LD_PRELOAD may have named us by a relative path.
+ * Calls no malloc on success; errno is preserved. Calling it again does nothing. */
+void gt_dl_init(void);
+
+/* Absolute path of the library; NULL if it can't be found (longer than PATH_MAX, no working
+ * directory). Lives as long as the process. Any thread, also before gt_dl_init. */
+const char *gt_dl_self(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* The end of the process. */
+#ifndef GT_EXIT_H
+#define GT_EXIT_H
+
+/* In the constructor: remembers what the end must not look for any more. */
+void gt_exit_init(void);
+
+/* When a session has been opened. */
+void gt_exit_opened(void);
+
+/* Closes the session and, where no `gputally run` will do it, runs `gputally finish` on it and
+ * waits. Called by the destructor, quick_exit and _exit; acts once, and only in the process that
+ * owns the session. Takes no lock and calls no malloc: an exit may come from a signal handler. */
+void gt_exit(void);
+
+#endif

@@ -1,0 +1,33 @@
+/* Hook tables: which names dlsym answers with functions of ours. One table a source, made from its
+ * hooks/NAME.def, walked by dl.c on the thread that called dlsym.
+ *
+ * A .def file holds one line for each function that leaves the library:
+ *   HOOK(name, …)  exported, and what a program's dlsym(handle, "name") gets
+ *   EXPORT(name)   exported only
+ * The linker's version script is made from these lines; what stands behind the name belongs to the
+ * source that includes the file. HOOK lines are sorted by name (C locale): dlsym searches by
+ * halves. */
+#ifndef GT_HOOK_H
+#define GT_HOOK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GT_EXPORT __attribute__((visibility("default")))
+
+struct gt_hook {
+    const char *name;
+    void (*fn)(void);
+};
+
+struct gt_hooks {
+    const char *prefix; /* every name begins with it: one look turns all other names away */
+    size_t prefix_len;
+    const struct gt_hook *hooks;
+    size_t count;
+    uint32_t source; /* answered only while gt_source_on(source) */
+};
+
+extern const struct gt_hooks gt_nvtx_hooks;
+
+#endif

@@ -1,0 +1,105 @@
+/* `gputally finish SESSION…`: what the library runs when its program ends. */
+#include "report/commands.h"
+#include "report/finish.h"
+#include "report/mem.h"
+#include "report/options.h"
+#include "report/run_folder.h"
+#include "report/session.h"
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] = "Usage: gputally finish [options] SESSION...\n"
+                           "Turns session files into the reports that their programs asked for.\n"
+                           "SESSION - reads a session from standard input.\n"
+                           "  -k, --keep    do not delete the session\n"
+                           "  -q, --quiet   errors only\n"
+                           "  -h, --help    this text\n";
+
+static int one(const char *path, const struct gt_finish_options *o)
+{
+    struct gt_finish_result r;
+    struct gt_err e = {""};
+    struct gt_header h;
+    /* the program may have put a file of its own in the place of stderr */
+    int silent =
+        strcmp(path, "-") && !gt_session_header(path, &h, NULL) && !gt_session_may_print(&h);
+    int rc = gt_finish_session(path, o, &r, &e);
+    gt_finish_result_free(&r);
+    if (!rc)
+        gt_run_folder_left(path);
+    if (rc && !silent)
+        fprintf(stderr, "gputally: %s\n", e.message);
+    return rc ? 2 : 0;
+}
+
+/* Sessions that the process left behind when it called exec come first. */
+static int before(const char *path, const struct gt_finish_options *o)
+{
+    unsigned long mine, other, from = 0;
+    size_t stem = gt_session_stem(path, &mine);
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    int status = 0;
+    if (!stem || !mine || stem <= folder)
+        return 0;
+    while (from < mine) {
+        unsigned long next = mine;
+        char *dir = folder ? gt_mem_copy(path, folder) : gt_mem_copy(".", 1), *name = NULL;
+        DIR *d = opendir(dir);
+        free(dir);
+        for (struct dirent *f; d && (f = readdir(d));) {
+            if (gt_session_stem(f->d_name, &other) != stem - folder || other < from ||
+                other >= next || memcmp(f->d_name, path + folder, stem - folder))
+                continue;
+            next = other;
+            free(name);
+            name = gt_mem_format("%.*s%s", (int)folder, path, f->d_name);
+        }
+        if (d)
+            closedir(d);
+        if (name)
+            status |= one(name, o);
+        free(name);
+        from = next + 1;
+    }
+    return status;
+}
+
+int gt_cmd_finish(int argc, char **argv)
+{
+    static const struct option options[] = {{"keep", no_argument, NULL, 'k'},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    struct gt_finish_options o = {0};
+    int status = 0, c;
+    signal(SIGXFSZ, SIG_IGN); /* EFBIG, not death */
+    optind = 1;
+    while ((c = gt_options_next(argc, argv, ":kqh", options)) != -1) {
+        switch (c) {
+        case 'k':
+            o.keep_session = 1;
+            break;
+        case 'q':
+            o.quiet = 1;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return 0;
+        default:
+            return 2;
+        }
+    }
+    if (optind == argc) {
+        fputs(help, stderr);
+        return 1;
+    }
+    for (int i = optind; i < argc; i++) {
+        status |= before(argv[i], &o);
+        status |= one(argv[i], &o);
+    }
+    return status;
+}

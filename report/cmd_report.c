@@ -1,0 +1,212 @@
+/* `gputally report FILE…`: any view of sessions or saved JSON. Reads only; writes where it is told.
+ */
+#include "report/commands.h"
+#include "core/config.h"
+#include "report/load.h"
+#include "report/mem.h"
+#include "report/once.h"
+#include "report/options.h"
+#include "report/place.h"
+#include "report/writer.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void help(FILE *to)
+{
+    fputs("Usage: gputally report [options] FILE...\n"
+          "Shows what FILE holds: reports that were saved as json, or sessions, also of a program "
+          "that\n"
+          "still runs. Several are shown as one. FILE - is standard input.\n"
+          "  -f, --format NAME     ",
+          to);
+    for (size_t i = 0; i < gt_writer_count; i++)
+        fprintf(to, "%s%s", i ? ", " : "", gt_writers[i].name);
+    fprintf(to,
+            "; default: by the name of --output, else table\n"
+            "  -s, --sort-by FIELD   order of table and csv, default self_cpu_time_total; one of\n"
+            "                        %s\n"
+            "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
+            "  -g, --group-by LIST   keep apart by %s; may be repeated\n"
+            "  -o, --output FILE     write there instead of standard output\n"
+            "      --force           replace FILE if it exists\n"
+            "  -h, --help            this text\n",
+            gt_sort_names, gt_group_names);
+}
+
+static int complain(const struct gt_err *e)
+{
+    fprintf(stderr, "gputally: %s\n", e->message);
+    return 2;
+}
+
+struct request {
+    struct gt_write_options options;
+    const struct gt_writer *writer;
+    const char *output;
+    int force;
+};
+
+/* The longest extension that fits: .tree.txt before .txt. */
+static const struct gt_writer *by_extension(const char *path)
+{
+    const struct gt_writer *best = NULL;
+    for (size_t i = 0; i < gt_writer_count; i++) {
+        const char *x = gt_writers[i].extension;
+        size_t n = strlen(x), len = strlen(path);
+        if (len > n && !strcmp(path + len - n, x) && (!best || n > strlen(best->extension)))
+            best = &gt_writers[i];
+    }
+    return best;
+}
+
+static int write_out(const struct gt_model *m, const struct request *q)
+{
+    struct gt_sink s;
+    struct gt_err e = {""};
+    size_t len;
+    int rc;
+    if (!q->output || !strcmp(q->output, "-")) {
+        gt_sink_open(&s, STDOUT_FILENO);
+        q->writer->write(m, &q->options, &s);
+        if ((rc = gt_sink_close(&s))) {
+            gt_err_set(&e, rc, "standard output: %s", strerror(-rc));
+            return complain(&e);
+        }
+        return 0;
+    }
+    /* in memory first: if that runs out, there is no half of a file */
+    gt_sink_open(&s, -1);
+    q->writer->write(m, &q->options, &s);
+    char *text = gt_sink_take(&s, &len);
+    rc = gt_place_put_file(q->output, text, len, q->force, &e);
+    free(text);
+    return rc ? complain(&e) : 0;
+}
+
+static int parse(int argc, char **argv, struct request *q)
+{
+    static const struct option options[] = {{"format", required_argument, NULL, 'f'},
+                                            {"sort-by", required_argument, NULL, 's'},
+                                            {"row-limit", required_argument, NULL, 'n'},
+                                            {"group-by", required_argument, NULL, 'g'},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"force", no_argument, NULL, 'F'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    struct gt_groups none = {0};
+    const char *bad;
+    uint32_t *order;
+    const char *shape = NULL; /* the last option that a tree can't follow */
+    char *end;
+    unsigned by;
+    int c, limited = 0;
+    optind = 1;
+    while ((c = gt_options_next(argc, argv, ":f:s:n:g:o:h", options)) != -1) {
+        switch (c) {
+        case 'f':
+            if (!(q->writer = gt_writer_find(optarg, strlen(optarg)))) {
+                fprintf(stderr, "gputally: --format %s: there is", optarg);
+                for (size_t i = 0; i < gt_writer_count; i++)
+                    fprintf(stderr, " %s", gt_writers[i].name);
+                fprintf(stderr, "\n");
+                return 2;
+            }
+            break;
+        case 's':
+            q->options.sort_by = optarg;
+            shape = "--sort-by";
+            if (gt_group_sort(&none, optarg, &order)) {
+                fprintf(stderr, "gputally: --sort-by %s: there is %s\n", optarg, gt_sort_names);
+                return 2;
+            }
+            free(order);
+            break;
+        case 'n':
+            errno = 0;
+            q->options.row_limit = strtol(optarg, &end, 10);
+            limited = 1;
+            shape = "--row-limit";
+            if (errno || !*optarg || *end || q->options.row_limit < -1) {
+                fprintf(stderr, "gputally: --row-limit %s: not a number of rows\n", optarg);
+                return 2;
+            }
+            break;
+        case 'g':
+            shape = "--group-by";
+            if (gt_group_parse(optarg, &by, &bad)) {
+                fprintf(stderr, "gputally: --group-by %s: there is %s\n", bad, gt_group_names);
+                return 2;
+            }
+            q->options.group_by |= by;
+            break;
+        case 'o':
+            q->output = optarg;
+            break;
+        case 'F':
+            q->force = 1;
+            break;
+        case 'h':
+            help(stdout);
+            return 0;
+        default:
+            return 2;
+        }
+    }
+    if (optind == argc) {
+        help(stderr);
+        return 1;
+    }
+    if (!q->writer && q->output)
+        q->writer = by_extension(q->output);
+    if (!q->writer)
+        q->writer = &gt_writers[0];
+    if (shape && q->writer->bit == GT_FORMAT_TREE) {
+        fprintf(stderr,
+                "gputally: %s is for tables: a tree shows every call under its caller, by total "
+                "time\n",
+                shape);
+        return 2;
+    }
+    if (!limited && q->writer != gt_writer_find("table", 5))
+        q->options.row_limit = -1;
+    return -1;
+}
+
+/* Adds a file. What is there already is left out: a report that was named twice, or that and the
+ * session it was made from. */
+static int add_file(struct gt_model *m, const char *path, struct gt_err *e)
+{
+    const struct gt_model before = *m;
+    int rc = gt_load_file(m, path, e);
+    size_t n = rc ? 0 : gt_once(m, &before);
+    if (n == 1)
+        fprintf(stderr, "gputally: %s: counted once: its process is in a file before it\n", path);
+    else if (n)
+        fprintf(stderr, "gputally: %s: counted once: %zu of its processes are in files before it\n",
+                path, n);
+    return rc;
+}
+
+int gt_cmd_report(int argc, char **argv)
+{
+    struct request q = {.options = {.sort_by = "self_cpu_time_total", .row_limit = 100}};
+    struct gt_model m;
+    struct gt_err e = {""};
+    int status = parse(argc, argv, &q);
+    if (status >= 0)
+        return status;
+    signal(SIGXFSZ, SIG_IGN);
+    gt_model_init(&m);
+    status = 0;
+    for (int i = optind; i < argc && !status; i++)
+        if (add_file(&m, argv[i], &e))
+            status = complain(&e);
+    if (!status)
+        status = write_out(&m, &q);
+    gt_model_fini(&m);
+    return status;
+}

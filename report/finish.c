@@ -1,0 +1,309 @@
+/* From session to report: see finish.h. Called by `run`, `finish` and `recover`; single thread.
+ * Order: claim, load, make every output in memory, write the files, delete the session. Killed
+ * anywhere, either the session is still there for the next one, or all files are. */
+#include "report/finish.h"
+#include "core/config.h"
+#include "report/load.h"
+#include "report/mem.h"
+#include "report/place.h"
+#include "report/session.h"
+#include "report/writer.h"
+#include "report/wrote.h"
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_OUTPUTS 16
+
+struct job {
+    const char *path;
+    const struct gt_finish_options *options;
+    struct gt_finish_result *out;
+    struct gt_err *e;
+    struct gt_input in;
+    struct gt_model model;
+    int claimed, pipe, silent, quiet;
+    unsigned formats;
+    struct gt_output outputs[MOST_OUTPUTS];
+    size_t output_count;
+};
+
+/* The formats that the program's variables asked for, defaults included. */
+static void configure(struct job *j)
+{
+    const struct gt_process *p = &j->model.processes[0];
+    char **envp = gt_mem_new(p->config.count + 1, sizeof *envp);
+    struct gt_config *c = gt_mem_new(1, sizeof *c);
+    for (uint32_t i = 0; i < p->config.count; i++)
+        envp[i] = (char *)gt_model_string(&j->model, j->model.lists[p->config.first + i], NULL);
+    gt_config_parse(c, envp);
+    j->formats = c->formats;
+    j->quiet = j->options->quiet || c->quiet || j->silent;
+    free(c);
+    free(envp);
+}
+
+static void render(struct job *j)
+{
+    struct gt_write_options o = {.sort_by = "self_cpu_time_total", .row_limit = 100};
+    for (size_t i = 0; i < gt_writer_count; i++) {
+        const struct gt_writer *w = &gt_writers[i];
+        int table = w->bit == GT_FORMAT_TABLE;
+        struct gt_sink s;
+        if (!(j->formats & (unsigned)w->bit) || (table && j->quiet))
+            continue;
+        o.row_limit = table ? 100 : -1;
+        gt_sink_open(&s, -1);
+        w->write(&j->model, &o, &s);
+        if (table) {
+            j->out->table = gt_sink_take(&s, NULL);
+            continue;
+        }
+        struct gt_output *out = &j->outputs[j->output_count++];
+        out->extension = w->extension;
+        out->data = gt_sink_take(&s, &out->bytes);
+        if (w->bit == GT_FORMAT_JSON) {
+            gt_sink_open(&s, -1);
+            gt_out_json_head(&j->model, &s);
+            out->head = s.used;
+            gt_sink_close(&s);
+        }
+    }
+}
+
+/* As the user would type it: relative where we stand where the program stood. */
+static const char *shown(const char *path, const char *cwd)
+{
+    char here[4096];
+    size_t n = strlen(cwd);
+    if (n && !strncmp(path, cwd, n) && path[n] == '/' && getcwd(here, sizeof here) &&
+        !strcmp(here, cwd))
+        return path + n + 1;
+    return path;
+}
+
+static void word(struct gt_sink *s, const char *text)
+{
+    static const char safe[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:@%/";
+    if (text[strspn(text, safe)]) {
+        gt_sink_put(s, "'", 1);
+        for (; *text; text++)
+            gt_sink_text(s, *text == '\'' ? "'\\''" : (char[2]){*text, 0});
+        gt_sink_put(s, "'", 1);
+    } else {
+        gt_sink_text(s, text);
+    }
+}
+
+static int write_files(struct job *j, struct gt_sink *said)
+{
+    struct gt_model *m = &j->model;
+    const struct gt_process *p = &m->processes[0];
+    struct gt_place place = {gt_model_string(m, p->output, NULL),
+                             gt_model_string(m, p->base, NULL),
+                             gt_model_string(m, p->host, NULL),
+                             gt_model_string(m, p->exe, NULL),
+                             p->pid,
+                             p->start_unix_ns};
+    char tag[96], *json = NULL;
+    struct gt_sink files, line;
+    unsigned n = 0;
+    int rc = 0;
+    snprintf(tag, sizeof tag, "%lld-%llx-%lld", (long long)p->pid, (long long)p->start_time,
+             (long long)p->sequence);
+    gt_sink_open(&files, -1);
+    gt_sink_open(&line, -1);
+    for (size_t i = 0; i < j->output_count && !rc; i++) {
+        char *path, *wanted = gt_place_path(&place, j->outputs[i].extension, n);
+        if (!(rc = gt_place_put(&place, &j->outputs[i], tag, &n, &path, j->e))) {
+            const char *name = shown(path, place.cwd);
+            if (strcmp(path, wanted)) {
+                gt_sink_format(said, "gputally: %s is another's file: writing %s\n",
+                               shown(wanted, place.cwd), name);
+            }
+            gt_sink_format(&files, "%s%s", files.used ? "\n" : "", name);
+            gt_sink_text(&line, line.used ? ", " : "gputally: wrote ");
+            word(&line, name);
+            if (j->outputs[i].head)
+                json = gt_mem_copy(name, strlen(name));
+            free(path);
+        }
+        free(wanted);
+    }
+    if (json) {
+        gt_sink_text(&line, "; next: gputally report ");
+        word(&line, json);
+        gt_sink_text(&line, " --group-by thread");
+    }
+    if (line.used && !j->options->hold_table) {
+        gt_sink_put(said, line.data, line.used);
+        gt_sink_text(said, "\n");
+    }
+    j->out->files = gt_sink_take(&files, NULL);
+    gt_sink_close(&line);
+    free(json);
+    if (rc && !j->pipe) {
+        struct gt_err first = *j->e;
+        j->e->message[0] = 0;
+        gt_err_set(j->e, rc, "%.440s (session kept: %.250s; try: gputally report %.250s -o FILE)",
+                   first.message, j->path, j->path);
+    }
+    return rc;
+}
+
+static int admit(struct job *j)
+{
+    const struct gt_header *h;
+    int rc = gt_input_read(&j->in, j->path, j->e);
+    if (rc)
+        return rc;
+    if (!(h = gt_input_header(&j->in, j->e)))
+        return -ENODATA;
+    j->pipe = j->in.fd < 0;
+    struct gt_header own;
+    if (!j->pipe && (rc = gt_session_header(j->path, &own, j->e)))
+        return rc;
+    j->silent = !gt_session_may_print(h);
+    j->out->pid = h->pid;
+    if (!j->pipe && h->state != GT_STATE_ENDED && h->state != GT_STATE_EXEC &&
+        !gt_session_followed(j->path, h)) {
+        enum gt_life life = gt_session_life(h);
+        if (life == GT_LIFE_ALIVE)
+            return gt_err_set(j->e, -EBUSY, "%s: process %u still runs", j->path, h->pid);
+        if (life == GT_LIFE_UNKNOWN)
+            return gt_err_set(j->e, -EBUSY, "%s: process %u of another pid namespace may still run",
+                              j->path, h->pid);
+    }
+    if (!j->pipe) {
+        if ((rc = gt_session_claim(j->path, j->e)))
+            return rc;
+        j->claimed = 1;
+        struct gt_header now;
+        if (!gt_session_header(j->path, &now, NULL))
+            memcpy(&((struct gt_header *)j->in.data)->seen, &now.seen,
+                   offsetof(struct gt_header, reserved2) - offsetof(struct gt_header, seen));
+    }
+    return 0;
+}
+
+static int work(struct job *j)
+{
+    struct gt_sink said;
+    const char *exe;
+    int rc = admit(j);
+    if (rc || (rc = gt_load_session(&j->model, &j->in, j->e)))
+        return rc;
+    exe = gt_model_string(&j->model, j->model.processes[0].exe, NULL);
+    j->out->ended = j->model.processes[0].ended;
+    exe = strrchr(exe, '/') ? strrchr(exe, '/') + 1 : exe;
+    j->out->program = gt_mem_copy(exe, strlen(exe));
+    j->out->recorded = gt_model_recorded(&j->model);
+    for (size_t i = 0; i < j->model.row_count; i++)
+        j->out->self_ns += (double)j->model.rows[i].self_ns;
+    gt_sink_open(&said, -1);
+    if (j->out->recorded) {
+        configure(j);
+        render(j);
+        rc = write_files(j, &said);
+    }
+    if (rc)
+        said.used = 0;
+    if (!rc && !j->options->hold_table && j->out->table) {
+        struct gt_sink err;
+        gt_sink_open(&err, STDERR_FILENO);
+        if (j->out->ended != GT_ENDED_EXIT)
+            gt_sink_format(&err, "gputally: process %u (%s), %s\n", j->out->pid, j->out->program,
+                           gt_wrote_ended(j->out->ended));
+        gt_sink_text(&err, j->out->table);
+        gt_sink_close(&err);
+        free(j->out->table);
+        j->out->table = NULL;
+    }
+    if (!j->quiet && said.used) {
+        said.fd = STDERR_FILENO;
+        gt_sink_flush(&said);
+    }
+    gt_sink_close(&said);
+    /* last of all: whatever failed before, the session is still there */
+    if (!rc && !j->pipe && (!j->options->keep_session || !j->out->recorded)) {
+        unlink(j->path);
+        j->claimed = 0;
+    }
+    return rc;
+}
+
+static void clean_up(struct job *j)
+{
+    if (j->claimed)
+        gt_session_release(j->path);
+    for (size_t i = 0; i < j->output_count; i++)
+        free((char *)j->outputs[i].data);
+    gt_model_fini(&j->model);
+    gt_input_free(&j->in);
+}
+
+int gt_finish_session(const char *path, const struct gt_finish_options *o,
+                      struct gt_finish_result *out, struct gt_err *e)
+{
+    static const struct gt_finish_options defaults;
+    /* static: values set after setjmp must survive the jump; the commands have one thread */
+    static struct job j;
+    jmp_buf trap, *outer = gt_mem_trap;
+    void (*volatile limit)(int) = signal(SIGXFSZ, SIG_IGN); /* EFBIG, not death */
+    void (*volatile pipe)(int) =
+        signal(SIGPIPE, SIG_IGN); /* nobody reads stderr: the files count */
+    volatile int rc;
+    memset(out, 0, sizeof *out);
+    memset(&j, 0, sizeof j);
+    j.path = path;
+    j.options = o ? o : &defaults;
+    j.out = out;
+    j.e = e;
+    j.in.fd = -1;
+    gt_mem_trap = &trap;
+    if (setjmp(trap) == 0) {
+        gt_model_init(&j.model);
+        rc = work(&j);
+        clean_up(&j);
+    } else {
+        /* what was half-made is left alone: the lists may be in any state */
+        rc = gt_err_set(e, -ENOMEM, "out of memory");
+        if (j.claimed)
+            gt_session_release(path);
+        if (j.in.fd >= 0)
+            close(j.in.fd);
+    }
+    gt_mem_trap = outer;
+    signal(SIGXFSZ, limit);
+    signal(SIGPIPE, pipe);
+    return rc;
+}
+
+void gt_finish_result_free(struct gt_finish_result *r)
+{
+    free(r->program);
+    free(r->table);
+    free(r->files);
+    memset(r, 0, sizeof *r);
+}
+
+int gt_session_info(const char *path, struct gt_session_info *i, struct gt_err *e)
+{
+    struct gt_header h;
+    int rc = gt_session_header(path, &h, e);
+    memset(i, 0, sizeof *i);
+    if (rc)
+        return rc;
+    enum gt_life life = gt_session_life(&h);
+    i->pid = h.pid;
+    i->start_time = h.start_time;
+    i->ended = h.state == GT_STATE_ENDED || h.state == GT_STATE_EXEC;
+    i->alive = life == GT_LIFE_ALIVE;
+    i->foreign = life == GT_LIFE_UNKNOWN || !gt_session_same_boot(&h);
+    return 0;
+}

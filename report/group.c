@@ -1,0 +1,229 @@
+/* See group.h. */
+#include "report/group.h"
+#include "core/layout.h"
+#include "report/mem.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct link {
+    uint32_t from, to;
+};
+
+struct table {
+    uint32_t *slots;
+    size_t size;
+};
+
+#define SPLIT (GT_ROW_ASYNC | GT_ROW_ANNOTATION | GT_ROW_LEGACY)
+
+static void identity(const struct gt_model *m, const struct gt_row *r, unsigned by,
+                     struct gt_avg *want)
+{
+    const struct gt_process *p = &m->processes[m->threads[r->thread].process];
+    memset(want, 0, sizeof *want);
+    want->key = r->label;
+    want->shapes = by & GT_BY_SHAPE ? r->shapes : 0;
+    want->overload = by & GT_BY_OVERLOAD ? r->overload : 0;
+    want->device = r->device;
+    want->flags = r->flags & SPLIT;
+    want->rank = p->rank;
+    want->thread = by & GT_BY_THREAD ? (int64_t)r->thread : -1;
+    want->host = p->host;
+    want->scope = r->scope;
+}
+
+static uint64_t hash_of(const struct gt_avg *a, unsigned by)
+{
+    uint64_t h = a->key * 0x9e3779b97f4a7c15u;
+    h = (h ^ a->shapes ^ (uint64_t)a->overload << 32) * 0xff51afd7ed558ccdu;
+    h = (h ^ h >> 29 ^ (uint64_t)a->thread << 12 ^ a->device ^ a->flags << 4) * 0xc4ceb9fe1a85ec53u;
+    if (by & GT_BY_RANK)
+        h = (h ^ (uint64_t)a->rank) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 31;
+}
+
+static int same(const struct gt_avg *a, const struct gt_avg *b, unsigned by)
+{
+    return a->key == b->key && a->shapes == b->shapes && a->overload == b->overload &&
+           a->device == b->device && (a->flags & SPLIT) == (b->flags & SPLIT) &&
+           a->thread == b->thread && (!(by & GT_BY_RANK) || a->rank == b->rank);
+}
+
+static void grow(struct table *t, const struct gt_groups *g, unsigned by)
+{
+    free(t->slots);
+    t->size = t->size ? t->size * 2 : 256;
+    t->slots = gt_mem_new(t->size, sizeof *t->slots);
+    for (size_t i = 0; i < g->count; i++) {
+        size_t at = hash_of(&g->avgs[i], by) & (t->size - 1);
+        while (t->slots[at])
+            at = (at + 1) & (t->size - 1);
+        t->slots[at] = (uint32_t)i + 1;
+    }
+}
+
+/* The average that a row belongs to; made at its first row. */
+static uint32_t place(struct gt_groups *g, struct table *t, const struct gt_row *r, unsigned by)
+{
+    struct gt_avg want;
+    if (g->count * 2 >= t->size)
+        grow(t, g, by);
+    identity(g->model, r, by, &want);
+    size_t at = hash_of(&want, by) & (t->size - 1);
+    for (; t->slots[at]; at = (at + 1) & (t->size - 1))
+        if (same(&g->avgs[t->slots[at] - 1], &want, by))
+            return t->slots[at] - 1;
+    gt_mem_grow(&g->avgs, &g->room, g->count, sizeof *g->avgs);
+    g->avgs[g->count] = want;
+    t->slots[at] = (uint32_t)++g->count;
+    return (uint32_t)(g->count - 1);
+}
+
+static void add(struct gt_avg *a, const struct gt_row *r, int64_t rank)
+{
+    a->min_ns = !a->count || r->min_ns < a->min_ns ? r->min_ns : a->min_ns;
+    a->max_ns = !a->count || r->max_ns > a->max_ns ? r->max_ns : a->max_ns;
+#define ADD(field) a->field = gt_add(a->field, r->field)
+    ADD(count);
+    ADD(failed);
+    ADD(self_ns);
+    ADD(total_ns);
+    ADD(self_device_ns);
+    ADD(device_ns);
+    ADD(bytes);
+    ADD(flops);
+    ADD(memory);
+    ADD(self_memory);
+    ADD(device_memory);
+    ADD(self_device_memory);
+#undef ADD
+    a->sumsq_ns2 += r->sumsq_ns2;
+    a->sources |= 1u << r->source;
+    a->flags |= r->flags & (GT_ROW_FOLDED | GT_ROW_TORN);
+    if (a->rank != rank)
+        a->rank = -1;
+    gt_values_add(&a->values, &r->values);
+}
+
+static int by_link(const void *pa, const void *pb)
+{
+    const struct link *a = pa, *b = pb;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    return a->to < b->to ? -1 : a->to > b->to;
+}
+
+static size_t distinct(struct link *links, size_t count)
+{
+    size_t n = 0;
+    if (count)
+        qsort(links, count, sizeof *links, by_link);
+    for (size_t i = 0; i < count; i++)
+        if (!n || by_link(&links[n - 1], &links[i]))
+            links[n++] = links[i];
+    return n;
+}
+
+/* (above, below) pairs -> the two lists of every average. */
+static void link_up(struct gt_groups *g, struct link *links, size_t count)
+{
+    size_t n = distinct(links, count);
+    g->links = gt_mem_new(n * 2, sizeof *g->links);
+    for (size_t i = 0; i < n; i++) {
+        struct gt_avg *a = &g->avgs[links[i].from];
+        if (!a->children_count++)
+            a->children_first = (uint32_t)g->link_count;
+        g->links[g->link_count++] = links[i].to;
+        links[i] = (struct link){links[i].to, links[i].from};
+    }
+    n = distinct(links, n);
+    for (size_t i = 0; i < n; i++) {
+        struct gt_avg *a = &g->avgs[links[i].from];
+        if (!a->parents_count++)
+            a->parents_first = (uint32_t)g->link_count;
+        g->links[g->link_count++] = links[i].to;
+    }
+}
+
+/* Distinct threads; rows of one thread come together in every loader, and where they do not the
+ * sort settles it. */
+static void count_threads(struct gt_groups *g, struct link *seen, size_t count)
+{
+    size_t n = distinct(seen, count);
+    for (size_t i = 0; i < n; i++)
+        g->avgs[seen[i].from].threads++;
+}
+
+void gt_group_rows(struct gt_groups *g, const struct gt_model *m, unsigned by)
+{
+    struct table t = {0};
+    uint32_t *avg_of = gt_mem_new(m->row_count, sizeof *avg_of);
+    struct link *links = gt_mem_new(m->row_count, sizeof *links);
+    struct link *seen = gt_mem_new(m->row_count, sizeof *seen);
+    size_t link_count = 0, seen_count = 0;
+    memset(g, 0, sizeof *g);
+    g->model = m;
+    for (size_t i = 0; i < m->row_count; i++) {
+        const struct gt_row *r = &m->rows[i];
+        /* a place that never counted stands for the one above it */
+        avg_of[i] = r->parent >= 0 ? avg_of[r->parent] : UINT32_MAX;
+        if (!gt_row_counts(r))
+            continue;
+        uint32_t id = place(g, &t, r, by), above = avg_of[i];
+        struct gt_avg *a = &g->avgs[id];
+        add(a, r, m->processes[m->threads[r->thread].process].rank);
+        if (above == UINT32_MAX)
+            a->root = 1;
+        else
+            links[link_count++] = (struct link){above, id};
+        if (r->device != GT_CPU)
+            g->device = r->device;
+        else if (!g->device && (r->device_ns || r->self_device_memory))
+            g->device = GT_CUDA;
+        seen[seen_count++] = (struct link){id, r->thread};
+        avg_of[i] = id;
+    }
+    link_up(g, links, link_count);
+    count_threads(g, seen, seen_count);
+    free(t.slots);
+    free(avg_of);
+    free(links);
+    free(seen);
+}
+
+void gt_group_events(struct gt_groups *g, const struct gt_model *m, int kind)
+{
+    struct table t = {0};
+    memset(g, 0, sizeof *g);
+    g->model = m;
+    for (size_t i = 0; i < m->row_count; i++) {
+        const struct gt_row *r = &m->rows[i];
+        if (r->kind != kind || (r->count <= 0 && r->values.count <= 0))
+            continue;
+        uint32_t id = place(g, &t, r, 0);
+        add(&g->avgs[id], r, m->processes[m->threads[r->thread].process].rank);
+    }
+    free(t.slots);
+}
+
+void gt_groups_fini(struct gt_groups *g)
+{
+    free(g->avgs);
+    free(g->links);
+    memset(g, 0, sizeof *g);
+}
+
+double gt_avg_stddev_ns(const struct gt_avg *a)
+{
+    if (a->count <= 0)
+        return 0;
+    double mean = (double)a->total_ns / (double)a->count;
+    double variance = a->sumsq_ns2 / (double)a->count - mean * mean;
+    /* Squares were summed in ticks and lose digits here: a single call would deviate from itself.
+     * No set deviates by more than half its span (Popoviciu), which also keeps it inside int64
+     * whatever a file says. */
+    double most = fmin(((double)a->max_ns - (double)a->min_ns) / 2, 9e18);
+    return variance > 0 && most > 0 ? fmin(sqrt(variance), most) : 0;
+}

@@ -1,0 +1,48 @@
+/* What load.c and load_slot.c share while one session is turned into rows. */
+#ifndef GT_LOAD_SLOT_H
+#define GT_LOAD_SLOT_H
+
+#include "report/load.h"
+
+struct gt_loader {
+    struct gt_model *m;
+    const struct gt_input *in;
+    const struct gt_header *h;
+    struct gt_err *e;
+    uint32_t process;
+    int live;          /* the process still writes: look again where it was in the middle */
+    uint64_t mul, div; /* ns = ticks * mul / div */
+    uint64_t last;     /* ticks up to which open ranges count */
+    int64_t lost[GT_LOST_INDICES];
+    /* Objects that may still be read: no honest file has more than fit into it, and a cycle or
+     * shared parts would make us read for ever. */
+    uint64_t nodes_left, frames_left, asyncs_left, records_left, text_left;
+    uint64_t steps_left; /* comparisons: a file made for it could ask for 10^12 */
+    /* text by gt_ref: most strings are used many times */
+    struct gt_ref_text {
+        gt_ref ref;
+        gt_text text;
+    } * texts;
+    size_t text_count, text_size;
+    struct gt_load_name {
+        uint32_t kind, source, id, order;
+        gt_text domain, text;
+    } * names;
+    size_t name_count, name_room;
+};
+
+/* -ENODATA with "FILE: damaged: why". */
+int gt_load_damaged(struct gt_loader *l, const char *why);
+/* Text at ref in *t ("" for ref 0). Returns 0 or damaged. */
+int gt_load_text(struct gt_loader *l, gt_ref ref, gt_text *t);
+int64_t gt_load_ns(const struct gt_loader *l, uint64_t ticks);
+/* The name given to a category or thread, 0 if none. */
+gt_text gt_load_name(const struct gt_loader *l, uint32_t kind, uint32_t source, gt_text domain,
+                     uint32_t id);
+
+/* Appends the thread and the rows of one slot. */
+int gt_load_slot(struct gt_loader *l, gt_ref ref);
+/* Latest tick that anything in the slot shows, into *last if it is later (and at most `limit`). */
+int gt_load_slot_last(struct gt_loader *l, const struct gt_slot *s, uint64_t limit, uint64_t *last);
+
+#endif

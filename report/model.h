@@ -1,0 +1,154 @@
+/* The model: what one or more processes recorded, as flat arrays. Loaders append to it (load.c,
+ * load_json.c), group.c and the writers only read. Times are int64 ns unless a name says otherwise.
+ * Indices are positions in the arrays; -1 or, for strings, 0 means "none". Single thread. */
+#ifndef GT_MODEL_H
+#define GT_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Id of an interned string; 0 is "". Every string is valid UTF-8 without NUL: bad bytes were
+ * replaced by U+FFFD when it came in, so no writer has to look. */
+typedef uint32_t gt_text;
+
+enum gt_device { GT_CPU, GT_CUDA, GT_XPU, GT_PRIVATEUSE1, GT_DEVICES };
+extern const char *const gt_device_names[GT_DEVICES];
+
+/* What could not be measured as asked, a process: X(name). In JSON under the same names. */
+/* clang-format off */
+#define GT_LOST_NAMES(X) \
+    X(memory) X(nested) X(deep) X(late) X(unbalanced) X(overlapped) X(folded) X(clamped) \
+    X(inherited) X(left_open) X(silent) X(torn)
+/* clang-format on */
+enum gt_lost_index {
+#define X(name) GT_LOST_INDEX_##name,
+    GT_LOST_NAMES(X)
+#undef X
+        GT_LOST_INDICES
+};
+extern const char *const gt_lost_names[GT_LOST_INDICES];
+
+enum gt_ended { GT_ENDED_EXIT, GT_ENDED_EXEC, GT_ENDED_KILLED, GT_ENDED_RUNNING, GT_ENDED_KINDS };
+extern const char *const gt_ended_names[GT_ENDED_KINDS];
+
+/* Values of a payload or a counter; all zero when count is 0. */
+struct gt_values {
+    int64_t count;
+    double sum, min, max, last;
+};
+
+enum gt_row_flags {
+    GT_ROW_FOLDED = 1,     /* stands for many names */
+    GT_ROW_ASYNC = 2,      /* start/end range: self 0 */
+    GT_ROW_ANNOTATION = 4, /* a range that the user marked */
+    GT_ROW_LEGACY = 8,     /* device time from event pairs */
+    GT_ROW_TORN = 16,      /* the process was killed in the middle of an update */
+};
+
+/* A place in a call tree. `kind` is enum gt_node_kind of core/layout.h (never ROOT). */
+struct gt_row {
+    int32_t parent;             /* row index, smaller than its own; -1: outermost */
+    uint32_t thread;            /* index in threads */
+    gt_text key, domain, label; /* label: what views show, `domain:key` */
+    gt_text shapes, overload, category_name;
+    uint32_t category;                   /* 0: none */
+    uint8_t source, kind, scope, device; /* device: enum gt_device */
+    uint32_t flags;                      /* enum gt_row_flags */
+    int64_t count, failed;
+    int64_t self_ns, total_ns;
+    int64_t min_ns, max_ns; /* 0 while count is 0 */
+    double sumsq_ns2;       /* sum of squared durations */
+    int64_t self_device_ns, device_ns;
+    int64_t bytes, flops;
+    int64_t memory, self_memory, device_memory, self_device_memory;
+    struct gt_values values;
+};
+
+/* A thread slot: one thread after the other may have used it. */
+struct gt_thread {
+    uint32_t process;
+    uint32_t slot;
+    uint32_t tid;    /* who used it last */
+    int64_t threads; /* how many used it */
+    gt_text name;
+    int64_t inside_ns; /* time inside outermost ranges */
+};
+
+struct gt_list {
+    uint32_t first, count; /* in gt_model.lists */
+};
+
+struct gt_process {
+    int64_t pid, ppid, start_time, sequence;
+    gt_text boot_id, exe, cwd, host, library, output, clock;
+    gt_text base;                /* where relative outputs are meant; of sessions only */
+    struct gt_list argv, config; /* config: NAME=VALUE */
+    int64_t rank;                /* -1: none */
+    int64_t start_unix_ns, duration_ns;
+    uint8_t ended; /* enum gt_ended */
+    uint8_t memory_full, crash_safe, approximate;
+    uint8_t end_known; /* 0: killed or gone on by exec; it ends with the latest event it shows */
+    int64_t lost[GT_LOST_INDICES];
+};
+
+/* A range that was open at the end. Its time up to then is counted in `row`. */
+struct gt_open {
+    int32_t row;
+    int64_t since_ns; /* after the start of the process */
+};
+
+struct gt_model {
+    struct gt_process *processes;
+    struct gt_thread *threads;
+    struct gt_row *rows;
+    struct gt_open *open;
+    gt_text *lists;
+    size_t process_count, thread_count, row_count, open_count, list_count;
+    size_t process_room, thread_room, row_room, open_room, list_room;
+    /* strings */
+    struct gt_string *strings;
+    size_t string_count, string_room;
+    uint32_t *hash;
+    size_t hash_size;
+    char *scratch;
+    size_t scratch_room;
+};
+
+void gt_model_init(struct gt_model *m);
+void gt_model_fini(struct gt_model *m);
+
+/* Interns `len` bytes (cut at a NUL). */
+gt_text gt_model_text(struct gt_model *m, const char *text, size_t len);
+gt_text gt_model_textz(struct gt_model *m, const char *text);
+/* NUL-terminated; lives as long as the model. *len may be NULL. */
+const char *gt_model_string(const struct gt_model *m, gt_text id, size_t *len);
+
+/* Each appends a zeroed element; the pointer is good until the next append. */
+struct gt_process *gt_model_process(struct gt_model *m);
+struct gt_thread *gt_model_thread(struct gt_model *m);
+struct gt_row *gt_model_row(struct gt_model *m);
+struct gt_open *gt_model_open(struct gt_model *m);
+void gt_model_list(struct gt_model *m, struct gt_list *l, gt_text text);
+
+/* Sets label from domain and key, and the times inside outermost ranges, of everything from these
+ * positions on: loaders call it last. */
+void gt_model_label(struct gt_model *m, struct gt_row *r);
+void gt_model_finish(struct gt_model *m, size_t first_thread, size_t first_row);
+
+/* 1 if the row is a timed call: a range or an async range that counted. */
+int gt_row_counts(const struct gt_row *r);
+/* 1 if anything was recorded: a call, a mark, a sample, or something lost. */
+int gt_model_recorded(const struct gt_model *m);
+
+/* "api", "nvtx", …; "none" for unknown numbers. */
+const char *gt_source_name(uint32_t source);
+
+/* a + b, stopping at the ends of int64: hostile files must not overflow. */
+static inline int64_t gt_add(int64_t a, int64_t b)
+{
+    int64_t r;
+    return __builtin_add_overflow(a, b, &r) ? (a < 0 ? INT64_MIN : INT64_MAX) : r;
+}
+void gt_values_add(struct gt_values *to, const struct gt_values *from);
+
+#endif

@@ -1,0 +1,91 @@
+/* Key averages as CSV (RFC 4180): CRLF, every text quoted, quotes doubled; times in µs. No guard
+ * against spreadsheets that run `=cmd()`: see docs/format.md. */
+#include "report/writer.h"
+#include <stdlib.h>
+
+static void quoted(struct gt_sink *s, const char *text)
+{
+    gt_sink_put(s, "\"", 1);
+    for (const char *q; (q = strchr(text, '"')); text = q + 1) {
+        gt_sink_put(s, text, (size_t)(q - text) + 1);
+        gt_sink_put(s, "\"", 1);
+    }
+    gt_sink_text(s, text);
+    gt_sink_put(s, "\"", 1);
+}
+
+static void integer(struct gt_sink *s, int64_t v)
+{
+    gt_sink_put(s, ",", 1);
+    gt_sink_int(s, v);
+}
+
+static void us(struct gt_sink *s, int64_t ns)
+{
+    gt_sink_put(s, ",", 1);
+    gt_sink_us(s, ns);
+}
+
+static void row(const struct gt_groups *g, const struct gt_avg *a, struct gt_sink *s)
+{
+    const struct gt_model *m = g->model;
+    int64_t calls = a->count > 0 ? a->count : 1;
+    char sources[256], thread[GT_THREAD_BYTES];
+    quoted(s, gt_model_string(m, a->key, NULL));
+    integer(s, a->count);
+    integer(s, a->rank);
+    integer(s, (a->flags & GT_ROW_ASYNC) != 0);
+    us(s, a->total_ns);
+    us(s, a->device_ns);
+    us(s, a->self_ns);
+    us(s, a->self_device_ns);
+    gt_sink_put(s, ",", 1);
+    quoted(s, gt_model_string(m, a->shapes, NULL));
+    gt_sink_put(s, ",", 1);
+    quoted(s, gt_model_string(m, a->overload, NULL));
+    integer(s, a->scope);
+    integer(s, a->memory);
+    integer(s, a->device_memory);
+    integer(s, a->self_memory);
+    integer(s, a->self_device_memory);
+    gt_sink_put(s, ",", 1);
+    quoted(s, gt_device_names[a->device]);
+    integer(s, a->flops);
+    integer(s, (a->flags & GT_ROW_ANNOTATION) != 0);
+    us(s, a->total_ns / calls);
+    us(s, a->device_ns / calls);
+    us(s, a->min_ns);
+    us(s, a->max_ns);
+    us(s, (int64_t)gt_avg_stddev_ns(a));
+    integer(s, a->failed);
+    integer(s, a->bytes);
+    integer(s, a->threads);
+    gt_sink_put(s, ",", 1);
+    if (a->thread >= 0) {
+        gt_text_thread(m, a->thread, thread);
+        quoted(s, thread);
+    }
+    gt_text_sources(sources, sizeof sources, a->sources);
+    gt_sink_put(s, ",", 1);
+    quoted(s, sources);
+    gt_sink_put(s, ",", 1);
+    quoted(s, gt_model_string(m, a->host, NULL));
+    gt_sink_put(s, "\r\n", 2);
+}
+
+void gt_out_csv(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
+{
+    struct gt_groups g;
+    uint32_t *order = NULL;
+    gt_group_rows(&g, m, o->group_by);
+    gt_sink_text(s, "key,count,node_id,is_async,cpu_time_total,device_time_total,"
+                    "self_cpu_time_total,self_device_time_total,input_shapes,overload_name,scope,"
+                    "cpu_memory_usage,device_memory_usage,self_cpu_memory_usage,"
+                    "self_device_memory_usage,device_type,flops,is_user_annotation,cpu_time,"
+                    "device_time,min,max,stddev,failed,bytes,threads,thread,source,host\r\n");
+    if (!gt_group_sort(&g, o->sort_by, &order))
+        for (size_t i = 0; i < g.count && (o->row_limit < 0 || i < (size_t)o->row_limit); i++)
+            row(&g, &g.avgs[order[i]], s);
+    free(order);
+    gt_groups_fini(&g);
+}

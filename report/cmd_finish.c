@@ -14,6 +14,8 @@
 static const char help[] = "Usage: gputally finish [options] SESSION...\n"
                            "Turns session files into the reports that their programs asked for.\n"
                            "SESSION - reads a session from standard input.\n"
+                           "  -d, --dead    its process is dead, which can't be told from here\n"
+                           "                (another pid namespace)\n"
                            "  -k, --keep    do not delete the session\n"
                            "  -q, --quiet   errors only\n"
                            "  -h, --help    this text\n";
@@ -70,7 +72,8 @@ static int before(const char *path, const struct gt_finish_options *o)
 
 int gt_cmd_finish(int argc, char **argv)
 {
-    static const struct option options[] = {{"keep", no_argument, NULL, 'k'},
+    static const struct option options[] = {{"dead", no_argument, NULL, 'd'},
+                                            {"keep", no_argument, NULL, 'k'},
                                             {"quiet", no_argument, NULL, 'q'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -78,8 +81,11 @@ int gt_cmd_finish(int argc, char **argv)
     int status = 0, c;
     signal(SIGXFSZ, SIG_IGN); /* EFBIG, not death */
     optind = 1;
-    while ((c = gt_options_next(argc, argv, ":kqh", options)) != -1) {
+    while ((c = gt_options_next(argc, argv, ":dkqh", options)) != -1) {
         switch (c) {
+        case 'd':
+            o.dead = 1;
+            break;
         case 'k':
             o.keep_session = 1;
             break;

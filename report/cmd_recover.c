@@ -295,9 +295,9 @@ int gt_cmd_recover(int argc, char **argv)
     struct gt_finish_options o = {.hold_table = 1};
     struct found sessions = {0}, folders = {0};
     struct tally t = {0};
-    struct stat seen[64];
+    struct stat seen[64], st;
     size_t n = 0;
-    int clean = 0, only_list = 0, status, c;
+    int clean = 0, only_list = 0, missing = 0, status, c;
     signal(SIGXFSZ, SIG_IGN); /* EFBIG, not death */
     optind = 1;
     while ((c = gt_options_next(argc, argv, ":clqh", options)) != -1) {
@@ -319,6 +319,10 @@ int gt_cmd_recover(int argc, char **argv)
         }
     }
     for (int i = optind; i < argc; i++) {
+        if (stat(argv[i], &st)) {
+            fprintf(stderr, "gputally: %s: %s\n", argv[i], strerror(errno));
+            missing = 2;
+        }
         scan_once(&sessions, &folders, seen, &n, argv[i]);
         add_run_folder(&folders, argv[i]);
     }
@@ -337,7 +341,7 @@ int gt_cmd_recover(int argc, char **argv)
         status = list(&sessions, clean);
         free_found(&sessions);
         free_found(&folders);
-        return status;
+        return status | missing;
     }
     /* a living `run` takes care of its folder itself */
     for (size_t i = 0; i < folders.count; i++)
@@ -358,5 +362,5 @@ int gt_cmd_recover(int argc, char **argv)
                 t.done, t.silent, t.deleted, t.living, t.failed);
     free_found(&sessions);
     free_found(&folders);
-    return t.failed ? 2 : 0;
+    return t.failed ? 2 : missing;
 }

@@ -175,8 +175,10 @@ static int admit(struct job *j)
         enum gt_life life = gt_session_life(h);
         if (life == GT_LIFE_ALIVE)
             return gt_err_set(j->e, -EBUSY, "%s: process %u still runs", j->path, h->pid);
-        if (life == GT_LIFE_UNKNOWN)
-            return gt_err_set(j->e, -EBUSY, "%s: process %u of another pid namespace may still run",
+        if (life == GT_LIFE_UNKNOWN && !j->options->dead)
+            return gt_err_set(j->e, -EBUSY,
+                              "%s: process %u of another pid namespace may still run; if it does "
+                              "not: gputally finish --dead",
                               j->path, h->pid);
     }
     if (!j->pipe) {

@@ -19,7 +19,7 @@
 static void part(struct gt_sink *s, const char *text)
 {
     for (; *text; text++)
-        gt_sink_put(s, *text == '/' ? "_" : text, 1);
+        gt_sink_put(s, *text == '/' || (unsigned char)*text < 32 || *text == 127 ? "_" : text, 1);
 }
 
 static void moment(struct gt_sink *s, int64_t unix_ns)

@@ -20,6 +20,14 @@
 /* No gt_ref reaches further. */
 #define REACH ((size_t)UINT32_MAX * GT_ALIGN)
 
+static int may_be_json(const struct gt_input *in)
+{
+    char begin[9] = "";
+    memcpy(begin, in->data, 8);
+    size_t at = strspn(begin, " \t\r\n");
+    return at == 8 || begin[at] == '{';
+}
+
 static int read_pipe(struct gt_input *in)
 {
     size_t room = 0;
@@ -33,10 +41,11 @@ static int read_pipe(struct gt_input *in)
         ssize_t n = read(in->fd, in->data + in->bytes, room - in->bytes);
         if (n == 0)
             return 0;
-        if (n > 0)
-            in->bytes += (size_t)n;
-        else if (errno != EINTR)
+        if (n < 0 && errno != EINTR)
             return -errno;
+        in->bytes += n > 0 ? (size_t)n : 0;
+        if (in->bytes >= 8 && !gt_input_is_session(in) && !may_be_json(in))
+            return 0; /* the pipe may have no end, and what it is can be told already */
     }
 }
 

@@ -445,9 +445,7 @@ int gt_session_open(void)
     describe_process(h, &id);
     h->start = gt_clock_pair();
     h->start_realtime_ns = gt_clock_realtime_ns();
-    /* where files may not even hold a report (2 KiB and more), that will be told: one line is
-     * enough
-     */
+    /* where files may not even hold a report (2 KiB and more) that will be told, and is enough */
     if (!gt_session.path[0] && soft_limit(RLIMIT_FSIZE) > 2048)
         tell_private(why);
     /* release pairs with the reader's acquire: the header is complete once it is not NEW */

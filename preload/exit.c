@@ -263,8 +263,6 @@ static void leave(void)
         return;
     if (!collect(own))
         return;
-    if (!own)
-        gt_session.sequence = 0; /* once */
     job.status = 127;
     if (find_cli() == 0)
         run_helper();

@@ -99,28 +99,9 @@ static void add_run_folder(struct found *folders, const char *dir)
         add(folders, gt_mem_copy(dir, len));
 }
 
-/* A process that dies in the first instant of its session leaves a file without a header; its name
- * (gputally-UID-BOOT-PIDNS-PID-START-N.session) still tells whose it was. */
 static int is_stillborn(const char *path)
 {
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    struct gt_header h = {0};
-    struct gt_input in;
-    char boot[16];
-    unsigned long long ns, start;
-    struct gt_err e = {""};
-    int empty;
-    if (sscanf(name, "gputally-%*u-%8[0-9a-f]-%llu-%u-%llu-", boot, &ns, &h.pid, &start) != 4 ||
-        gt_input_read(&in, path, &e))
-        return 0;
-    empty = in.bytes < 8 || !memcmp(in.data, "\0\0\0\0\0\0\0", 8);
-    gt_input_free(&in);
-    h.pid_ns = ns;
-    h.start_time = start;
-    gt_session_this_boot(h.boot_id, sizeof h.boot_id);
-    if (strncmp(h.boot_id, boot, strlen(boot)))
-        return empty;
-    return empty && gt_session_life(&h) == GT_LIFE_DEAD;
+    return gt_session_is_blank(path) && gt_session_life_by_name(path) == GT_LIFE_DEAD;
 }
 
 struct tally {

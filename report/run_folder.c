@@ -122,46 +122,6 @@ static void remember_bad(struct gt_run_folder *f, const char *name)
         f->bad_count++;
 }
 
-/* A process that dies in the first instant of its session leaves a file without a header. Its name
- * still tells whose it was: gputally-UID-BOOT-PIDNS-PID-START-N.session. */
-static int owner_lives(const char *name)
-{
-    char path[64], stat[1024], *field;
-    unsigned long long start, now;
-    unsigned pid;
-    ssize_t n;
-    int fd;
-
-    if (sscanf(name, "gputally-%*u-%*8[^-]-%*u-%u-%llu-", &pid, &start) != 2)
-        return 1;
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    n = read(fd, stat, sizeof stat - 1);
-    close(fd);
-    if (n <= 0)
-        return 0;
-    stat[n] = 0;
-    /* the command in field 2 may hold anything, so count from its closing bracket: field 22 */
-    field = strrchr(stat, ')');
-    for (int i = 2; field && i < 22; i++)
-        field = strchr(field + 1, ' ');
-    return !field || (sscanf(field, "%llu", &now) == 1 && now == start);
-}
-
-/* 1 if nothing was written yet: not even the magic. */
-static int is_blank(const char *path)
-{
-    char magic[8] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = fd < 0 ? -1 : read(fd, magic, sizeof magic);
-
-    if (fd >= 0)
-        close(fd);
-    return n >= 0 && !memcmp(magic, (char[8]){0}, sizeof magic);
-}
-
 static void tell_failure(struct gt_run_folder *f, const char *name, const char *path,
                          const struct gt_err *err, int rc)
 {
@@ -185,11 +145,12 @@ static void finish_one(struct gt_run_folder *f, const char *name, const char *pa
 
     if (rc == -ENOENT)
         return;
-    if (rc ? owner_lives(name) : !info.ended && (info.alive || info.foreign)) {
+    if (rc ? gt_session_life_by_name(path) != GT_LIFE_DEAD
+           : !info.ended && (info.alive || info.foreign)) {
         f->living++;
         return;
     }
-    if (rc && is_blank(path)) {
+    if (rc && gt_session_is_blank(path)) {
         unlink(path);
         return;
     }
@@ -208,15 +169,11 @@ void gt_run_folder_died(const struct gt_run_folder *f, pid_t pid)
 {
     DIR *d = *f->path ? opendir(f->path) : NULL;
     struct dirent *entry;
-    unsigned its;
 
     while (d && (entry = readdir(d))) {
         char path[PATH_MAX];
-        if (sscanf(entry->d_name, "gputally-%*u-%*8[^-]-%*u-%u-", &its) != 1 ||
-            its != (unsigned)pid ||
-            snprintf(path, sizeof path, "%s/%s", f->path, entry->d_name) >= (int)sizeof path)
-            continue;
-        gt_session_died(path, its);
+        if (snprintf(path, sizeof path, "%s/%s", f->path, entry->d_name) < (int)sizeof path)
+            gt_session_died(path, (unsigned)pid);
     }
     if (d)
         closedir(d);

@@ -241,13 +241,42 @@ enum gt_life gt_session_life(const struct gt_header *h)
     gt_session_this_boot(boot, sizeof boot);
     if (!boot[0] || process_stat((unsigned)getpid(), &state, &start))
         return GT_LIFE_UNKNOWN; /* no /proc to tell */
-    if (!gt_session_same_boot(h))
+    if (strcmp(boot, h->boot_id))
         return GT_LIFE_DEAD;
     if (stat("/proc/self/ns/pid", &ns) || (h->pid_ns && ns.st_ino != h->pid_ns))
         return GT_LIFE_UNKNOWN;
     if (process_stat(h->pid, &state, &start) || start != h->start_time)
         return GT_LIFE_DEAD;
     return state == 'Z' || state == 'X' ? GT_LIFE_DEAD : GT_LIFE_ALIVE;
+}
+
+/* gputally-UID-BOOT-PIDNS-PID-START-N.session, BOOT being the first eight letters of the boot id.
+ */
+enum gt_life gt_session_life_by_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct gt_header h = {0};
+    char begin[9];
+    unsigned long long ns, start;
+    if (sscanf(slash ? slash + 1 : path, "gputally-%*u-%8[^-]-%llu-%u-%llu-", begin, &ns, &h.pid,
+               &start) != 4)
+        return GT_LIFE_UNKNOWN;
+    h.pid_ns = ns;
+    h.start_time = start;
+    gt_session_this_boot(h.boot_id, sizeof h.boot_id);
+    if (h.boot_id[0] && strncmp(h.boot_id, begin, strlen(begin)))
+        return GT_LIFE_DEAD;
+    return gt_session_life(&h);
+}
+
+int gt_session_is_blank(const char *path)
+{
+    char magic[8] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, magic, sizeof magic);
+    if (fd >= 0)
+        close(fd);
+    return n >= 0 && !memcmp(magic, (char[8]){0}, sizeof magic);
 }
 
 size_t gt_session_stem(const char *path, unsigned long *sequence)

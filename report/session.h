@@ -30,6 +30,11 @@ int gt_session_header(const char *path, struct gt_header *h, struct gt_err *e);
 
 enum gt_life { GT_LIFE_DEAD, GT_LIFE_ALIVE, GT_LIFE_UNKNOWN /* another pid namespace */ };
 enum gt_life gt_session_life(const struct gt_header *h);
+/* Likewise, by the name of its file: a process that dies in the first instant of its session leaves
+ * one without a header. UNKNOWN too where it is no session's name. */
+enum gt_life gt_session_life_by_name(const char *path);
+/* 1 if nothing was written into it yet, not even the magic. */
+int gt_session_is_blank(const char *path);
 int gt_session_same_boot(const struct gt_header *h);
 /* This boot's id, "" if it can't be read. */
 void gt_session_this_boot(char *id, size_t room);

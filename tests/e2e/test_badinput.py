@@ -54,6 +54,19 @@ def survives(done):
         assert done.stderr == ""
 
 
+def shown(path, format):
+    """Exit status of `report` on damaged input; the input is kept where it did not survive."""
+    done = tool("report", "-f", format, path, cwd=path.parent)
+    try:
+        survives(done)
+        if format == "json" and done.returncode == 0:
+            json.loads(done.stdout, parse_constant=lambda c: pytest.fail(c))
+    except BaseException:
+        shutil.copy(path, path.parent.parent / f"failed{path.suffix}")
+        raise
+    return done.returncode
+
+
 @pytest.mark.san
 def test_the_good_one(killed):
     """Replayed from what the killed program left."""
@@ -183,15 +196,7 @@ def test_mutated_sessions(killed, tmp_path):
         # half of them in the header and the first structures, where a byte does the most
         path.write_bytes(mutate(data, rng, used(data) if i % 2 else 8192))
         format = ("json", "table", "csv", "tree")[i // 2 % 4]
-        done = tool("report", "-f", format, path, cwd=tmp_path)
-        try:
-            survives(done)
-            if format == "json" and done.returncode == 0:
-                json.loads(done.stdout, parse_constant=lambda c: pytest.fail(c))
-        except BaseException:
-            shutil.copy(path, tmp_path.parent / "failed.session")
-            raise
-        outcomes[done.returncode] += 1
+        outcomes[shown(path, format)] += 1
     assert os.listdir(tmp_path) == ["x.session"]
     assert all(outcomes.values()), outcomes
 
@@ -216,15 +221,7 @@ def test_mutated_json(killed, tmp_path):
             del changed[at:at + rng.randrange(1, 200)]
         path.write_bytes(changed)
         format = ("json", "table", "csv", "tree")[i % 4]
-        done = tool("report", "-f", format, path, cwd=tmp_path)
-        try:
-            survives(done)
-            if format == "json" and done.returncode == 0:
-                json.loads(done.stdout, parse_constant=lambda c: pytest.fail(c))
-        except BaseException:
-            shutil.copy(path, tmp_path.parent / "failed.json")
-            raise
-        outcomes[done.returncode] += 1
+        outcomes[shown(path, format)] += 1
     assert os.listdir(tmp_path) == ["x.json"]
     assert all(outcomes.values()), outcomes
 

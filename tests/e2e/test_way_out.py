@@ -44,3 +44,20 @@ def test_killed_in_another_pid_namespace(tmp_path):
     done = tool("finish", "--dead", session, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert counts(load_report(tmp_path)) == {"a": 1}
+
+
+def test_a_session_that_never_began(tmp_path):
+    """A process that dies in the first instant leaves a file of zeros: gone when it is dead, left while it
+    lives, and what is no session is left and told."""
+    boot = open("/proc/sys/kernel/random/boot_id").read()[:8]
+    namespace = os.stat("/proc/self/ns/pid").st_ino
+    start = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
+    name = f"gputally-{os.geteuid()}-{boot}-{namespace}-{os.getpid()}-%s-0.session"
+    dead, living = tmp_path / (name % (int(start) - 1)), tmp_path / (name % start)
+    strange = tmp_path / (name % (int(start) - 2))
+    dead.write_bytes(bytes(65536))
+    living.write_bytes(bytes(65536))
+    strange.write_bytes(b"mine")
+    done = tool("recover", tmp_path, cwd=tmp_path)
+    assert (dead.exists(), living.exists(), strange.read_bytes()) == (False, True, b"mine"), done.stderr
+    assert strange.name in done.stderr

@@ -44,9 +44,16 @@ struct word {
     const char *name;
     uint32_t bits;
 };
-#define ALL_SOURCES (1u << GT_SOURCE_API | 1u << GT_SOURCE_NVTX)
 static const struct word source_words[] = {
-    {"all", ALL_SOURCES}, {"api", 1u << GT_SOURCE_API}, {"nvtx", 1u << GT_SOURCE_NVTX}, {NULL, 0}};
+#define SOURCE(id, number, word, help) | 1u << (number)
+    {"all", 0
+#include "core/sources.def"
+    },
+#undef SOURCE
+#define SOURCE(id, number, word, help) {word, 1u << (number)},
+#include "core/sources.def"
+#undef SOURCE
+    {NULL, 0}};
 static const struct word format_words[] = {{"table", GT_FORMAT_TABLE},
                                            {"json", GT_FORMAT_JSON},
                                            {"csv", GT_FORMAT_CSV},

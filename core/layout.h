@@ -48,8 +48,9 @@ enum gt_lost {
 
 enum gt_source {
     GT_SOURCE_NONE = 0,
-    GT_SOURCE_API = 1,
-    GT_SOURCE_NVTX = 2,
+#define SOURCE(id, number, word, help) GT_SOURCE_##id = number,
+#include "core/sources.def"
+#undef SOURCE
     GT_SOURCES = 32,
 };
 

@@ -67,6 +67,32 @@ void gt_resume(void);
 void gt_name_category(uint32_t source, uint32_t domain_id, uint32_t category, const char *name);
 void gt_name_thread(uint32_t source, uint32_t tid, const char *name);
 
+/* ---- PyTorch's operators: op.c. Their frames are found by `token`, and what PyTorch calls
+ * duplicates is taken out (see struct gt_frame). Same rules as above. ---- */
+
+struct gt_op {
+    const char *name;     /* borrowed until return */
+    const char *shapes;   /* "[[2, 3], []]"; NULL: not asked for */
+    const char *overload; /* NULL or "": none */
+    uint64_t token;       /* never 0; gt_op_pop must carry the same */
+    uint64_t flops;
+    uint8_t scope; /* RecordScope id */
+};
+/* Opens the operator. 0, or -1 when it could not be kept (then its pop is no error either). */
+int gt_op_push(const struct gt_op *op);
+void gt_op_pop(uint64_t token);
+
+/* PyTorch allocated (> 0) or freed (< 0) `bytes`: of the innermost open range of this thread, and
+ * of "[memory]" below it where no operator is open. */
+enum gt_memory_kind { GT_MEMORY_CPU = 0, GT_MEMORY_DEVICE = 1, GT_MEMORY_KINDS = 2 };
+void gt_op_memory(int64_t bytes, enum gt_memory_kind kind);
+
+/* 1 while an operator is open on this thread. */
+int gt_op_open(void);
+/* Opens a range that only keeps its pop in balance, because the same call is recorded by a better
+ * source: it never counts, its time is the range's around it. Counted as a duplicate. */
+int gt_push_duplicate(gt_tag tag);
+
 /* 1 if recording of `source` was asked for (GPUTALLY_SOURCES, _DISABLE, _EXE). */
 int gt_source_on(uint32_t source);
 

@@ -2,7 +2,7 @@
  * first instructions of the process (the allocator's own start, other libraries' constructors) on:
  * nothing here may call malloc, take a lock, or wait.
  *
- * getenv names us to NVTX, which looks for its tool in a variable: so nothing need be in the
+ * getenv names us to those who look for their tool in a variable (NVTX): so nothing need be in the
  * environment, and children see none. dlsym gives programs that open a vendor's library themselves
  * our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
  *
@@ -138,6 +138,11 @@ void gt_dl_init(void)
                           memory_order_relaxed);
 }
 
+/* ---- the sources ---- */
+
+static const struct gt_hooks *const tables[] = {&gt_nvtx_hooks};
+#define TABLES (sizeof(tables) / sizeof(*tables))
+
 /* ---- getenv ---- */
 
 /* What libc does, for the time before gt_dl_init: looking up the real one here would call into the
@@ -155,11 +160,16 @@ static char *walk(const char *name)
 /* What we say to a name that is not in the environment. Privileged programs get no answer. */
 static char *answer(const char *name)
 {
-    if (name[0] != 'N' || strcmp(name, "NVTX_INJECTION64_PATH") != 0)
-        return NULL;
-    if (getauxval(AT_SECURE) || !gt_source_on(GT_SOURCE_NVTX))
-        return NULL;
-    return (char *)gt_dl_self(); /* like getenv's: the caller must not write to it */
+    for (size_t t = 0; t < TABLES; t++) {
+        const struct gt_hooks *table = tables[t];
+
+        if (!table->variable || *table->variable != *name || strcmp(name, table->variable) != 0)
+            continue;
+        if (getauxval(AT_SECURE) || !gt_source_on(table->source))
+            return NULL;
+        return (char *)gt_dl_self(); /* like getenv's: the caller must not write to it */
+    }
+    return NULL;
 }
 
 GT_EXPORT char *getenv(const char *name)
@@ -180,15 +190,18 @@ GT_EXPORT char *secure_getenv(const char *name)
 
 /* ---- dlsym, dlopen ---- */
 
-static const struct gt_hooks *const tables[] = {&gt_nvtx_hooks};
+/* The first letters of all prefixes: one look turns most names away. */
+#define LETTER(c) (1ull << ((c)&63))
+#define HOOKED(name) (LETTER((name)[0]) & LETTER('n'))
 
 static void *ours(const char *name)
 {
-    for (size_t t = 0; t < sizeof(tables) / sizeof(*tables); t++) {
+    for (size_t t = 0; t < TABLES; t++) {
         const struct gt_hooks *table = tables[t];
         size_t low = 0, high = table->count;
 
-        if (strncmp(name, table->prefix, table->prefix_len) != 0 || !gt_source_on(table->source))
+        if (!table->count || strncmp(name, table->prefix, table->prefix_len) != 0 ||
+            !gt_source_on(table->source))
             continue;
         while (low < high) {
             size_t mid = (low + high) / 2;
@@ -223,7 +236,7 @@ GT_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 
     if (unlikely(!real) && !(real = find_dlsym()))
         return NULL;
-    if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && name[0] == 'n')
+    if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && HOOKED(name))
         return replace(real, handle, name);
     return real(handle, name);
 }

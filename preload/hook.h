@@ -26,6 +26,8 @@ struct gt_hooks {
     const struct gt_hook *hooks;
     size_t count;
     uint32_t source; /* answered only while gt_source_on(source) */
+    /* where its user looks for the path of a tool, or NULL: getenv gives ours if it is not set */
+    const char *variable;
 };
 
 extern const struct gt_hooks gt_nvtx_hooks;

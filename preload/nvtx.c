@@ -399,6 +399,7 @@ const struct gt_hooks gt_nvtx_hooks = {
     .hooks = by_name,
     .count = CALLBACKS,
     .source = GT_SOURCE_NVTX,
+    .variable = "NVTX_INJECTION64_PATH",
 };
 
 /* v3. Returns 1 if we listen, 0 if this copy of NVTX shall do nothing. */

@@ -12,8 +12,9 @@ struct row {
 
 static const struct row sources[] = {
     {"all", "all of these"},
-    {"api", "ranges, marks and counters of gputally.h"},
-    {"nvtx", "NVTX ranges and marks"},
+#define SOURCE(id, number, word, help) {word, help},
+#include "core/sources.def"
+#undef SOURCE
     {NULL, NULL},
 };
 

@@ -42,8 +42,12 @@ void gt_model_fini(struct gt_model *m)
 const char *gt_source_name(uint32_t source)
 {
     static const char *const names[] = {
-        [GT_SOURCE_NONE] = "none", [GT_SOURCE_API] = "api", [GT_SOURCE_NVTX] = "nvtx"};
-    return source < sizeof names / sizeof *names ? names[source] : "none";
+        [GT_SOURCE_NONE] = "none",
+#define SOURCE(id, number, word, help) [number] = word,
+#include "core/sources.def"
+#undef SOURCE
+    };
+    return source < sizeof names / sizeof *names && names[source] ? names[source] : "none";
 }
 
 /* Length of the valid UTF-8 sequence at p (no overlong forms, surrogates, nothing over U+10FFFF),

@@ -139,11 +139,13 @@ void gt_dl_init(void)
                           memory_order_relaxed);
 }
 
-void *gt_dl_hold(const char *path)
+/* dlsym takes the loader's lock; this one finds our own. */
+void gt_dl_wait(void)
 {
-    dlopen_fn *real = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+    dlsym_fn *real = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
 
-    return real ? real(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+    if (real)
+        real(RTLD_DEFAULT, "getenv");
 }
 
 /* ---- the sources ---- */

@@ -20,7 +20,6 @@ static int look(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct search *s = data;
     const char *path = info->dlpi_name, *file = path ? strrchr(path, '/') : NULL;
-    size_t len;
     (void)size;
 
     s->adds = info->dlpi_adds;
@@ -30,15 +29,11 @@ static int look(struct dl_phdr_info *info, size_t size, void *data)
     file = file ? file + 1 : path;
     if (!file || strncmp(file, s->prefix, strlen(s->prefix)) != 0)
         return 0;
-    len = strlen(path);
-    if (len >= sizeof(s->elf->name))
-        return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
             continue;
         s->elf->base = info->dlpi_addr;
         s->elf->dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-        memcpy(s->elf->name, path, len + 1);
         s->found = 1;
         return 1;
     }

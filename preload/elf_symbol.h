@@ -10,7 +10,6 @@
 struct gt_elf {
     uintptr_t base;
     const void *dynamic; /* its PT_DYNAMIC */
-    char name[4096];     /* path as the loader knows it */
 };
 
 /* Finds the first loaded library whose file name begins with `prefix` ("libc10.so" finds

@@ -6,7 +6,6 @@
  * and a copy that is opened later is another one. */
 #include "torch.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include "core/core.h"
@@ -103,7 +102,7 @@ static void start_with(const struct gt_elf *elf)
     find_calls(elf);
     if (!gt_torch_calls.add_callback || !gt_torch_calls.name) {
         if (!atomic_exchange_explicit(&failed, 1, memory_order_relaxed))
-            gt_say(GT_SAY_WARNING, elf->name, " lacks ",
+            gt_say(GT_SAY_WARNING, LIBRARY " lacks ",
                    calls[gt_torch_calls.add_callback ? 1 : 0].name,
                    ": PyTorch's operators are not recorded");
         return;
@@ -114,37 +113,51 @@ static void start_with(const struct gt_elf *elf)
     atomic_store_explicit(&live, 1, memory_order_release);
 }
 
+/* Finds PyTorch, loaded in full. Another thread may be at it right now: what is still there when
+ * the loader's lock has been free once is through. Never dlopen(RTLD_NOLOAD): in a constructor that
+ * calls dlsym while this thread loads PyTorch, it would run other libraries' constructors out of
+ * their order (libGLX's is one that dies of it). There PyTorch's own may not have run yet; all its
+ * addresses are in place, and the list of callbacks makes itself at its first use. */
+static int find_loaded(struct gt_elf *elf, uint64_t *adds, uint64_t *subs)
+{
+    uintptr_t before;
+
+    if (gt_elf_find(LIBRARY, elf, adds, subs) < 0)
+        return 0;
+    if (elf->base == base && *subs == seen_subs)
+        return 1;
+    before = elf->base;
+    gt_dl_wait();
+    if (gt_elf_find(LIBRARY, elf, adds, subs) < 0)
+        return 0;
+    return elf->base == before ? 1 : -EAGAIN;
+}
+
+/* The copy that has our callbacks? If libraries were removed meanwhile, another may lie at the same
+ * place. */
+static int is_known(const struct gt_elf *elf, uint64_t subs)
+{
+    if (elf->base != base)
+        return 0;
+    return subs == seen_subs || !gt_torch_live() || !gt_torch_calls.has_callbacks ||
+           gt_torch_calls.has_callbacks();
+}
+
 static void look(void)
 {
-    static struct gt_elf elf; /* 4 KiB: not on a stack that may be a fibre's */
+    struct gt_elf elf;
     uint64_t adds, subs;
-    void *held;
+    int found;
 
-    if (gt_elf_unchanged(seen_adds, seen_subs))
+    if (gt_elf_unchanged(seen_adds, seen_subs) || (found = find_loaded(&elf, &adds, &subs)) < 0)
         return;
-    if (gt_elf_find(LIBRARY, &elf, &adds, &subs) < 0) {
-        seen_adds = adds;
-        seen_subs = subs;
-        base = 0;
+    if (!found)
         atomic_store_explicit(&live, 0, memory_order_relaxed);
-        return;
-    }
-    /* The same copy? If libraries were removed meanwhile, another may lie at the same place. */
-    if (elf.base == base && (subs == seen_subs || !gt_torch_live() ||
-                             !gt_torch_calls.has_callbacks || gt_torch_calls.has_callbacks())) {
-        seen_adds = adds;
-        seen_subs = subs;
-        return;
-    }
-    /* Waits until whoever loads it right now is through, and keeps it where it is meanwhile. */
-    held = gt_dl_hold(elf.name);
-    if (!held)
-        return;
-    start_with(&elf);
-    base = elf.base;
+    else if (!is_known(&elf, subs))
+        start_with(&elf);
+    base = found ? elf.base : 0;
     seen_adds = adds;
     seen_subs = subs;
-    dlclose(held);
 }
 
 void gt_torch_look(void)

@@ -167,6 +167,8 @@ static void read_process(const struct item *i)
     p->memory_full = (uint8_t)truth(i, "memory_full");
     p->crash_safe = (uint8_t)truth(i, "crash_safe");
     p->end_known = (uint8_t)truth(i, "end_known");
+    p->profile_memory = (uint8_t)truth(i, "profile_memory");
+    p->device = (uint8_t)word(i, "use_device", gt_use_devices, GT_DEVICES, GT_CPU);
     p->library = string(i, "library");
     p->output = string(i, "output");
     list(i, "argv", &p->argv);
@@ -248,6 +250,7 @@ static void read_row(const struct item *i)
     read_values(i, &r->values);
     r->flags = (truth(i, "folded") ? GT_ROW_FOLDED : 0) | (truth(i, "torn") ? GT_ROW_TORN : 0) |
                (truth(i, "is_legacy") ? GT_ROW_LEGACY : 0) |
+               (truth(i, "is_remote") ? GT_ROW_REMOTE : 0) |
                (truth(i, "is_user_annotation") ? GT_ROW_ANNOTATION : 0) |
                (r->kind == GT_KIND_ASYNC ? GT_ROW_ASYNC : 0);
 }

@@ -287,10 +287,12 @@ static void average(const struct gt_groups *g, size_t id, unsigned by, struct gt
     truth(s, ",\"is_user_annotation\":", a->flags & GT_ROW_ANNOTATION);
     mean(s, ",\"cpu_time\":", a->total_ns, a->count);
     mean(s, ",\"device_time\":", a->device_ns, a->count);
-    ids(s, ",\"cpu_parents\":", g, a->parents_first, a->parents_count);
-    us(s, ",\"min\":", a->min_ns);
-    us(s, ",\"max\":", a->max_ns);
-    us(s, ",\"stddev\":", (int64_t)gt_avg_stddev_ns(a));
+    if (!(by & GT_BY_NOTHING)) {
+        ids(s, ",\"cpu_parents\":", g, a->parents_first, a->parents_count);
+        us(s, ",\"min\":", a->min_ns);
+        us(s, ",\"max\":", a->max_ns);
+        us(s, ",\"stddev\":", (int64_t)gt_avg_stddev_ns(a));
+    }
     integer(s, ",\"failed\":", a->failed);
     integer(s, ",\"bytes\":", a->bytes);
     integer(s, ",\"threads\":", a->threads);

@@ -113,7 +113,9 @@ static void columns(struct table *t, const struct gt_write_options *o)
             thread = n > thread ? n : thread;
         }
     }
-    const char *name = g->device == GT_CPU ? "CUDA" : gt_device_names[g->device];
+    /* titles have PyTorch's use_device in capitals */
+    static const char *const titles[GT_DEVICES] = {"CUDA", "CUDA", "XPU", "PRIVATEUSEONE"};
+    const char *name = titles[g->device];
     size_t width = widest(g, NAME_WIDTH, NAME);
     column(t, NAME, width, "Name", "", "");
     if (overloads)

@@ -157,13 +157,13 @@ static void read_switches(struct gt_json_reader *r, const struct gt_span *found,
 
 void gt_load_events(struct gt_json_reader *r)
 {
-    struct gt_events list = {0};
+    struct gt_events *list = r->own = gt_mem_new(1, sizeof *list);
     struct gt_span found[SECTIONS] = {{0}};
-    r->own = &list;
     gt_json_members(r, names, SECTIONS, found);
-    read_switches(r, found, &list);
+    read_switches(r, found, list);
     gt_json_each(r, found[EVENTS], "events", "event", read_event);
     if (!r->bad)
-        gt_events_build(r->m, &list, r->text.at, (size_t)(r->text.end - r->text.at));
-    free(list.events);
+        gt_events_build(r->m, list, r->text.at, (size_t)(r->text.end - r->text.at));
+    free(list->events);
+    free(list);
 }

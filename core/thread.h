@@ -80,6 +80,10 @@ struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_ta
                               const struct gt_attr *a);
 /* Prepares the root and "(other)". Returns 0 or -ENOMEM. */
 int gt_tree_init(struct gt_thread *t);
+/* Writes the name s[0..n) with every number as '*' to out[GT_TEMPLATE_MAX], not terminated. Returns
+ * its length, 0 if there is no number in it or it is too long to fold. Pure. */
+#define GT_TEMPLATE_MAX 256u /* longer names never fold by template: memory bounds them */
+size_t gt_tree_template(const char *s, size_t n, char *out);
 /* Adds a payload or a counter's sample; dropped when memory has run out. */
 void gt_tree_value(struct gt_node *n, double value);
 

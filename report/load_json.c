@@ -169,6 +169,7 @@ static void read_process(const struct item *i)
     p->end_known = (uint8_t)truth(i, "end_known");
     p->library = string(i, "library");
     p->output = string(i, "output");
+    p->excluded = amount(i, "excluded");
     list(i, "argv", &p->argv);
     list(i, "variables", &p->config);
     if (lost.object && !json_is_object(lost.object))

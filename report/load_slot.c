@@ -420,6 +420,8 @@ int gt_load_slot(struct gt_loader *l, gt_ref ref)
     LOST(inherited);
     LOST(left_open);
     LOST(silent);
+    l->m->processes[l->process].excluded =
+        gt_add(l->m->processes[l->process].excluded, whole(s->excluded));
 #undef LOST
     rc = copy_nodes(l, &w);
     if (!rc && w.count) {

@@ -89,6 +89,7 @@ struct gt_process {
     uint8_t memory_full, crash_safe, approximate;
     uint8_t end_known; /* 0: killed or gone on by exec; it ends with the latest event it shows */
     int64_t lost[GT_LOST_INDICES];
+    int64_t excluded; /* calls left out by INCLUDE and EXCLUDE */
 };
 
 /* A range that was open at the end. Its time up to then is counted in `row`. */

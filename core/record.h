@@ -87,7 +87,6 @@ void gt_op_pop(uint64_t token);
 
 /* PyTorch allocated (> 0) or freed (< 0) `bytes`: of the innermost open range of this thread, and
  * of "[memory]" below it where no operator is open. */
-enum gt_memory_kind { GT_MEMORY_CPU = 0, GT_MEMORY_DEVICE = 1, GT_MEMORY_KINDS = 2 };
 void gt_op_memory(int64_t bytes, enum gt_memory_kind kind);
 
 /* 1 while an operator is open on this thread. */

@@ -194,10 +194,11 @@ static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const s
     n->parent = GT_RECORD_NODE(parent->record);
     n->key = key;
     n->domain = domain;
-    n->category = (uint32_t)id->tag;
+    n->source = (uint8_t)(id->tag >> 56);
+    /* there the scope tells nodes apart */
+    n->category = n->source == GT_SOURCE_TORCH ? 0 : (uint32_t)id->tag;
     n->shapes = shapes;
     n->overload = overload;
-    n->source = (uint8_t)(id->tag >> 56);
     n->kind = (uint8_t)(GT_KIND_RANGE + ((id->tag >> 48) & 0xff));
     n->scope = id->scope;
     n->flags = id->flags;
@@ -414,4 +415,15 @@ void gt_tree_value(struct gt_node *n, double value)
     x->max = value > x->max ? value : x->max;
     x->last = value;
     x->count++;
+}
+
+struct gt_op_stats *gt_tree_op(struct gt_node *n)
+{
+    gt_ref ref;
+    if (!n->op) {
+        if (!gt_session_alloc(sizeof(struct gt_op_stats), &ref))
+            return NULL;
+        n->op = ref;
+    }
+    return gt_session_at(n->op);
 }

@@ -18,7 +18,7 @@ extern const char *const gt_device_names[GT_DEVICES];
 /* clang-format off */
 #define GT_LOST_NAMES(X) \
     X(memory) X(nested) X(deep) X(late) X(unbalanced) X(overlapped) X(folded) X(clamped) \
-    X(inherited) X(left_open) X(silent) X(torn)
+    X(inherited) X(left_open) X(silent) X(duplicates) X(torn)
 /* clang-format on */
 enum gt_lost_index {
 #define X(name) GT_LOST_INDEX_##name,

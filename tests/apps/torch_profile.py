@@ -5,12 +5,15 @@
 
 Runs main() of torch_SCRIPT.py, beside this file, under torch.profiler (CPU, shapes, memory, FLOPs) and
 writes the rows of key_averages() and of key_averages(group_by_input_shape=True). The script itself is
-not changed: all it does with PyTorch it does in main(), so the same file run alone does the same.
+not changed: all it does with PyTorch it does in main(), so the same file run alone does the same. PyTorch's
+own Python code must do the same too: torch._dynamo makes ranges of its own only while it knows of a profiler,
+so it is not told of this one.
 """
 import importlib
 import json
 import sys
 
+import torch.autograd.profiler
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -37,7 +40,9 @@ def main():
     out, name = sys.argv[1:3]
     main_of_script = importlib.import_module("torch_" + name).main
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=True) as p:
+        torch.autograd.profiler._is_profiler_enabled = False
         main_of_script()
+        torch.autograd.profiler._is_profiler_enabled = True
     with open(out, "w") as f:
         json.dump({"by_key": [row(a, False) for a in p.key_averages()],
                    "by_shape": [row(a, True) for a in p.key_averages(group_by_input_shape=True)]}, f)

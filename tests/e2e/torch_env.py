@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, GPUTALLY, ROOT, SAN, clean_env, execute, load_report, preload, tool
+from conftest import GPUTALLY, ROOT, clean_env, execute, load_report, preload, tool
 
 SCRIPTS = ROOT / "tests" / "apps"
 # torch's own start takes seconds, twice that on a busy machine
@@ -60,11 +60,13 @@ def start(script, *args, way="bare", version="2.13", folder, **more):
 
 
 @functools.cache
-def profiled(script, version="2.13"):
-    """(stdout, {"by_key": rows, "by_shape": rows}) of the script under torch.profiler, once a session."""
+def profiled(*script, version="2.13"):
+    """(stdout, {"by_key": rows, "by_shape": rows}) of a script under torch.profiler, once a session."""
+    before = [a for a in script if a == "--no-flops"]
+    script = [a for a in script if a != "--no-flops"]
     folder = tempfile.mkdtemp(prefix="gputally-test-")
     try:
-        done = execute([python(version), SCRIPTS / "torch_profile.py", Path(folder, "golden.json"), script],
+        done = execute([python(version), SCRIPTS / "torch_profile.py", *before, Path(folder, "golden.json"), *script],
                        cwd=folder, env=clean_env(**env(version)), timeout=TIMEOUT)
         assert done.returncode == 0, done.stderr
         return done.stdout, json.loads(Path(folder, "golden.json").read_text())
@@ -79,19 +81,19 @@ def views(path):
     return {"by_key": load_report(path)["key_averages"], "by_shape": json.loads(grouped.stdout)["key_averages"]}
 
 
-def table(rows):
+def table(rows, fields=FIELDS):
     """{identity of a row in PyTorch's view: fields to compare}; a row that is there twice fails."""
     out = {}
     for r in rows:
         at = (r["key"], r["is_user_annotation"], json.dumps(r["input_shapes"]))
         assert at not in out, at
-        out[at] = {f: r[f] for f in FIELDS}
+        out[at] = {f: r[f] for f in fields}
     return out
 
 
-def differences(golden, ours):
+def differences(golden, ours, fields=FIELDS):
     """One line for each row that is not the same, [] if all are."""
-    golden, ours = table(golden), table(ours)
+    golden, ours = table(golden, fields), table(ours, fields)
     return [f"{at}: torch.profiler {golden.get(at)}, gputally {ours.get(at)}"
             for at in sorted({*golden, *ours}) if golden.get(at) != ours.get(at)]
 

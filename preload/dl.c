@@ -2,9 +2,9 @@
  * first instructions of the process (the allocator's own start, other libraries' constructors) on:
  * nothing here may call malloc, take a lock, or wait.
  *
- * getenv names us to those who look for their tool in a variable (NVTX): so nothing need be in the
- * environment, and children see none. dlsym gives programs that open a vendor's library themselves
- * our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
+ * getenv names us to those who look for their tool in a variable (NVTX, ITT): so nothing need be in
+ * the environment, and children see none. dlsym gives programs that open a vendor's library
+ * themselves our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
  *
  * dlsym and dlopen must leave by a jump, not a call: the real ones look at their return address for
  * RTLD_NEXT, RTLD_DEFAULT and the caller's RUNPATH. The Makefile builds this file with -O2 always.
@@ -150,7 +150,7 @@ void gt_dl_wait(void)
 
 /* ---- the sources ---- */
 
-static const struct gt_hooks *const tables[] = {&gt_nvtx_hooks};
+static const struct gt_hooks *const tables[] = {&gt_itt_hooks, &gt_nvtx_hooks, &gt_onednn_hooks};
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 /* ---- getenv ---- */
@@ -175,7 +175,9 @@ static char *answer(const char *name)
 
         if (!table->variable || *table->variable != *name || strcmp(name, table->variable) != 0)
             continue;
-        if (getauxval(AT_SECURE) || !gt_source_on(table->source))
+        if (!gt_source_on(table->source))
+            continue; /* two sources may come by one variable */
+        if (getauxval(AT_SECURE))
             return NULL;
         return (char *)gt_dl_self(); /* like getenv's: the caller must not write to it */
     }

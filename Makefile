@@ -136,6 +136,7 @@ uninstall: ## what install put there, with the same PREFIX and DESTDIR
 
 bench: all $(BENCH) ## what a range costs, as ratios and instructions
 	$(Q)B=$(B) scripts/bench
+	$(Q)B=$(B) scripts/bench-torch
 
 clean: ## removes the build folder
 	rm -rf $(B)

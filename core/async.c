@@ -124,7 +124,7 @@ uint64_t gt_start(gt_tag tag, const struct gt_attr *a)
     return id;
 }
 
-int gt_end(uint64_t id)
+static int end(uint64_t id, int instant)
 {
     int saved = errno;
     struct gt_thread *t = gt_enter();
@@ -137,6 +137,7 @@ int gt_end(uint64_t id)
         const struct gt_attr a = {.name = key->text, .scope = e->scope};
         gt_tag tag = GT_TAG(e->source, e->domain_id, e->category);
         uint64_t t0 = e->t0;
+        now = instant ? t0 : now;
         struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
         gt_count_alone(t, c, now - t0, e);
         give_back(t, e);
@@ -147,4 +148,41 @@ int gt_end(uint64_t id)
     gt_leave(t);
     errno = saved;
     return e ? 0 : -1;
+}
+
+int gt_end(uint64_t id)
+{
+    return end(id, 0);
+}
+
+int gt_end_instant(uint64_t id)
+{
+    return end(id, 1);
+}
+
+void gt_span(gt_tag tag, const struct gt_attr *a, uint64_t t0, uint64_t t1)
+{
+    int saved = errno;
+    struct gt_thread *t = gt_enter();
+    if (!t && !(t = gt_enter_slow()))
+        return;
+    if (gt_is_paused()) {
+        t->slot->silent++;
+    } else {
+        struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), a);
+        gt_count_alone(t, c, t1 - t0, NULL);
+        gt_ring_put(t, GT_RING_ASYNC, GT_RECORD_NODE(c->record), t0, t1 - t0);
+    }
+    gt_leave(t);
+    errno = saved;
+}
+
+uint64_t gt_now(void)
+{
+    struct gt_thread *t = gt_enter();
+    if (!t && !(t = gt_enter_slow())) /* which clock it is, is known when the session is open */
+        return 0;
+    uint64_t now = gt_clock_now();
+    gt_leave(t);
+    return now;
 }

@@ -284,8 +284,8 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
         !folder.living && !folder.failed)
         fputs(c->disable
                   ? "gputally: nothing recorded: GPUTALLY_DISABLE is set\n"
-                  : "gputally: nothing recorded: no NVTX or gputally.h call in the program or "
-                    "its children\n",
+                  : "gputally: nothing recorded: no call of a source (gputally list sources) in the "
+                    "program or its children\n",
               stderr);
     gt_run_folder_free(&folder);
     fflush(NULL);

@@ -130,8 +130,8 @@ def test_killed_is_told(app, tmp_path):
 def test_nothing_recorded(app, tmp_path):
     """Silent, but for who wants notes."""
     for options, said in (([], ""), (["--log", "2", "-q"], ""),
-                          (["--log", "2"], "gputally: nothing recorded: no NVTX or gputally.h call in the program or "
-                                           "its children\n")):
+                          (["--log", "2"], "gputally: nothing recorded: no call of a source (gputally list sources) in "
+                                           "the program or its children\n")):
         done = run("true", cwd=tmp_path, options=options)
         assert (done.returncode, done.stderr) == (0, said)
     assert "nothing recorded" not in run(app("api_basic"), cwd=tmp_path, options=["--log", "2"]).stderr

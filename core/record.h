@@ -80,7 +80,7 @@ struct gt_op {
     const char *name;     /* borrowed until return */
     const char *shapes;   /* "[[2, 3], []]"; NULL: not asked for */
     const char *overload; /* NULL or "": none */
-    uint64_t token;       /* never 0; gt_op_pop must carry the same */
+    uint64_t token;       /* an address; gt_op_pop must carry the same */
     uint64_t flops;
     uint8_t scope; /* RecordScope id */
 };

@@ -123,6 +123,9 @@ int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uin
 int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now);
 /* 1 if a frame of (group, token) is open. */
 int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token);
+/* Takes the operator's frame number i out as a call that was not nested: an async one of the same
+ * name that ended at `now`. Its children go on where they are. */
+void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now);
 /* Closes every open range, top first, because its thread ends: counted, and told as left open. */
 void gt_frame_close_all(struct gt_thread *t);
 

@@ -22,6 +22,7 @@
 #include "core/compat.h"
 #include "core/record.h"
 #include "hook.h"
+#include "torch.h"
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -138,6 +139,15 @@ void gt_dl_init(void)
                           memory_order_relaxed);
 }
 
+/* dlsym takes the loader's lock; this one finds our own. */
+void gt_dl_wait(void)
+{
+    dlsym_fn *real = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+
+    if (real)
+        real(RTLD_DEFAULT, "getenv");
+}
+
 /* ---- the sources ---- */
 
 static const struct gt_hooks *const tables[] = {&gt_itt_hooks, &gt_nvtx_hooks, &gt_onednn_hooks};
@@ -238,6 +248,8 @@ GT_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 
     if (unlikely(!real) && !(real = find_dlsym()))
         return NULL;
+    if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed))
+        gt_torch_look();
     if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && HOOKED(name))
         return replace(real, handle, name);
     return real(handle, name);
@@ -251,5 +263,6 @@ GT_EXPORT void *dlopen(const char *file, int mode)
         return NULL;
     if (unlikely(mode & RTLD_DEEPBIND) && gt_source_on(GT_SOURCE_NVTX))
         mode &= ~RTLD_DEEPBIND;
+    atomic_fetch_add_explicit(&gt_torch_opened, 1, memory_order_relaxed);
     return real(file, mode);
 }

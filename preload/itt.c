@@ -43,7 +43,7 @@ static int known_to_torch(const char *name)
 {
     const struct gt_link *top = gt_self->cur;
 
-    if (!gt_torch_live || !gt_torch_live())
+    if (!gt_torch_live())
         return 0;
     if (names_operator(name) || strncmp(name, "ProfilerStep#", 13) == 0)
         return 1;

@@ -16,7 +16,7 @@ PROGRAMS = ["itt_basic", "itt_bad", "itt_threads", "itt_library"]
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_exact_and_the_same_both_ways(name, app, both):
-    bare, under_run, plain = both(app(name), "--expect")
+    bare, under_run, plain = both(app(name), "--expect", env={"GPUTALLY_SOURCES": "all"})
     assert bare.returncode == 0, bare.stdout + bare.stderr
     assert bare.stdout.endswith("done\n") and "\na " not in bare.stdout
     expected = Expected(bare.stdout)
@@ -119,7 +119,7 @@ def test_thousands_of_everything(app, tmp_path):
 
 
 def test_libraries_are_not_the_user(app, tmp_path):
-    assert run(app("itt_library"), cwd=tmp_path).returncode == 0
+    assert run(app("itt_library"), options=["--sources=all"], cwd=tmp_path).returncode == 0
     report = load_report(tmp_path)
     got = {(r["source"], r["domain"][:7], r["key"]): (chain(report, r)[0], r.get("scope", 0)) for r in report["call_tree"]}
     assert got == {
@@ -132,7 +132,8 @@ def test_libraries_are_not_the_user(app, tmp_path):
 
 @pytest.mark.parametrize("sources, has", [
     ("itt", {"user", "main$om", "PyTorch"}), ("onednn", {"dnnl::p"}), ("-onednn", {"user", "main$om", "PyTorch"}),
-    ("-itt", {"dnnl::p"}), ("-itt,-onednn", set()), ("nvtx", set())])
+    ("-nvtx", {"user", "main$om", "PyTorch"}), ("all", {"user", "main$om", "PyTorch", "dnnl::p"}),
+    ("all,-itt", {"dnnl::p"}), ("-itt", set()), ("nvtx", set())])
 def test_each_source_is_switched_by_its_name(sources, has, app, tmp_path):
     path = app("itt_library")
     done = run(path, "who", options=[f"--sources={sources}"], cwd=tmp_path)

@@ -33,7 +33,9 @@ def test_exact_and_the_same_both_ways(name, app, both):
 def test_nesting_of_itt_basic(app, tmp_path):
     assert run(app("itt_basic"), cwd=tmp_path).returncode == 0
     report = load_report(tmp_path)
-    t = {at: n for at, n in tree(report).items() if n and "+0x" not in at[-1]}
+    # a sanitizer has its own name for atoi
+    t = {tuple(k.replace("__interceptor_", "") for k in at): n for at, n in tree(report).items()
+         if n and "+0x" not in at[-1]}
     assert t == {
         ("outer",): 4, ("outer", "inner"): 30, ("outer", "inner", "leaf"): 30,
         # alpha's ends while beta's inside is open

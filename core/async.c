@@ -81,6 +81,10 @@ static uint64_t start(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
         t->slot->silent++;
         return 0;
     }
+    if (gt_tree_left_out(tag, name, gt_name_length(name))) {
+        t->slot->excluded++;
+        return 0;
+    }
     struct gt_async *e = take_entry(t);
     if (!e || !gt_strings_session(name, gt_name_length(name), &key) ||
         (*domain && !gt_strings_session(domain, strlen(domain), &domain_ref))) {
@@ -95,7 +99,8 @@ static uint64_t start(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
         const struct gt_attr who = {.name = name, .scope = a->scope};
         uint64_t folded = t->slot->folded;
         struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), &who);
-        gt_tree_value(c->node, a->value);
+        if (c)
+            gt_tree_value(c->node, a->value);
         t->slot->folded = folded; /* it is a call when it ends */
     }
     e->key = key;
@@ -139,6 +144,8 @@ static int end(uint64_t id, int instant)
         uint64_t t0 = e->t0;
         now = instant ? t0 : now;
         struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
+        if (!c) /* can't be: it was not left out when it started */
+            c = t->other;
         gt_count_alone(t, c, now - t0, e);
         give_back(t, e);
         gt_ring_put(t, GT_RING_ASYNC, GT_RECORD_NODE(c->record), t0, now - t0);

@@ -286,6 +286,7 @@ struct gt_slot {
     uint64_t left_open;  /* ranges still open when their thread ended: closed and counted then */
     uint64_t silent;     /* pushes, starts, marks while paused */
     uint64_t duplicates; /* ranges that another source records too, and better */
+    uint64_t excluded;   /* calls left out by INCLUDE and EXCLUDE */
     _Atomic gt_ref async_free; /* entries that others ended: the writer's own list */
     uint32_t reserved2;
 };

@@ -129,9 +129,9 @@ static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op)
         .name = op->name, .shapes = op->shapes, .overload = op->overload, .scope = op->scope};
     int saved = errno, silent = gt_is_paused();
     t->slot->silent += (uint64_t)silent;
-    struct gt_link *c = silent ? t->cur : gt_tree_child(t, t->cur, TAG(op->scope), &a);
-    int level = gt_frame_push(t, c, GROUP, op->token, silent);
-    if (level >= 0 && !silent)
+    struct gt_link *c = silent ? NULL : gt_tree_child(t, t->cur, TAG(op->scope), &a);
+    int level = gt_frame_push(t, c ? c : t->cur, GROUP, op->token, !c);
+    if (level >= 0 && c)
         t->top->flops = op->flops;
     errno = saved;
     gt_leave(t);
@@ -283,8 +283,10 @@ static GT_COLD void memory_slowly(struct gt_thread *t, int64_t bytes, enum gt_me
     } else {
         const struct gt_attr a = {.name = "[memory]"};
         struct gt_link *c = gt_tree_child(t, t->cur, TAG(0), &a);
-        add_memory(c->node, all, all);
-        gt_count_alone(t, c, 0, NULL);
+        if (c) {
+            add_memory(c->node, all, all);
+            gt_count_alone(t, c, 0, NULL);
+        }
     }
     errno = saved;
 }

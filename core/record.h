@@ -40,6 +40,9 @@ struct gt_attr {
     double value;      /* payload or counter sample: min, max, sum are kept */
 };
 
+/* What GPUTALLY_INCLUDE and _EXCLUDE leave out is counted as such and nowhere else: a range is as
+ * if it were not there (its pop still matches), a mark or sample is dropped, gt_start returns 0. */
+
 /* Opens a range; gt_push one of scope USER. Returns its level: open ranges of the same source and
  * domain below it (0 is the outermost); -1 when it could not be kept. */
 int gt_push(gt_tag tag, const char *name);

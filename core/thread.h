@@ -45,6 +45,7 @@ struct gt_thread {
     /* cold */
     uint32_t generation; /* of the session it belongs to */
     struct gt_link *root, *other;
+    uint32_t left_out;           /* links without a node: names that are left out */
     uint32_t deep;               /* pushes beyond GT_MAX_DEPTH that are open */
     uint32_t ops;                /* open frames of operators that count */
     struct gt_node_chunk *chunk; /* the newest */
@@ -75,9 +76,12 @@ _Static_assert(GT_SOURCES << 24 <= GT_GROUP_TOKEN, "a source reaches into the fl
 
 /* ---- tree.c ---- */
 
-/* Finds or makes the child of `parent`. Never NULL: t->other when memory has run out. */
+/* Finds or makes the child of `parent`; t->other when memory has run out. NULL: the name is left
+ * out (INCLUDE, EXCLUDE), which has been counted. */
 struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
                               const struct gt_attr *a);
+/* 1 if INCLUDE and EXCLUDE leave this name of n bytes out. */
+int gt_tree_left_out(gt_tag tag, const char *name, size_t n);
 /* Prepares the root and "(other)". Returns 0 or -ENOMEM. */
 int gt_tree_init(struct gt_thread *t);
 /* Writes the name s[0..n) with every number as '*' to out[GT_TEMPLATE_MAX], not terminated. Returns

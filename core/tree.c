@@ -16,6 +16,11 @@
 struct gt_link gt_link_none = {
     .text = "", .tag = ~(gt_tag)0, .fits = -1, .after = &gt_link_none, .last = &gt_link_none};
 
+/* Names left out by INCLUDE and EXCLUDE that a thread remembers, and how long they may be; others
+ * are judged anew at each call, which takes about as long as finding them. */
+#define LEFT_OUT_MOST 4096u
+#define LEFT_OUT_BYTES 256u
+
 /* What makes a child of a given parent. */
 struct identity {
     gt_tag tag;
@@ -93,8 +98,11 @@ static uint32_t identity_hash(const struct gt_link *parent, const struct identit
 static int is_child(const struct gt_link *c, const struct gt_link *parent,
                     const struct identity *id)
 {
-    return c->parent == parent && c->tag == id->tag &&
-           text_is(c->node->key, id->key, id->key_len) && c->node->flags == id->flags &&
+    if (c->parent != parent || c->tag != id->tag)
+        return 0;
+    if (!c->node) /* a name that is left out */
+        return strncmp(c->text, id->key, id->key_len) == 0 && !c->text[id->key_len];
+    return text_is(c->node->key, id->key, id->key_len) && c->node->flags == id->flags &&
            text_is(c->node->shapes, id->shapes, id->shapes_len) &&
            text_is(c->node->overload, id->overload, id->overload_len);
 }
@@ -157,6 +165,15 @@ static void prepare_compare(struct gt_link *c, const struct identity *id)
     c->fits = may ? 4096 - 8 - 1 - (int32_t)whole : -1;
 }
 
+static void put(struct gt_thread *t, struct gt_link *c, uint32_t hash)
+{
+    uint32_t i = hash;
+    while (t->children.entries[i & t->children.mask].link)
+        i++;
+    t->children.entries[i & t->children.mask] = (struct gt_table_entry){hash, 0, c};
+    t->children.used++;
+}
+
 static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const struct identity *id,
                             uint32_t hash)
 {
@@ -196,12 +213,36 @@ static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const s
                           .group = GT_TAG_GROUP(id->tag)};
     prepare_compare(c, id);
     c->after = c;
-    uint32_t i = hash;
-    while (t->children.entries[i & t->children.mask].link)
-        i++;
-    t->children.entries[i & t->children.mask] = (struct gt_table_entry){hash, 0, c};
-    t->children.used++;
+    put(t, c, hash);
     return c;
+}
+
+/* ---- leaving out ---- */
+
+int gt_tree_left_out(gt_tag tag, const char *name, size_t n)
+{
+    if (!*gt_config.include && !*gt_config.exclude)
+        return 0;
+    const char *domain = gt_domain_name((tag >> 32) & 0xffff);
+    const struct gt_label l = {domain, name, strlen(domain), n};
+    return gt_config_left_out(&gt_config, &l);
+}
+
+/* Remembers that the name is left out below this parent: a link without a node, which the fast way
+ * never meets since no `after` leads there. */
+static void remember_left_out(struct gt_thread *t, struct gt_link *parent,
+                              const struct identity *id, uint32_t hash)
+{
+    if (t->left_out >= LEFT_OUT_MOST || id->key_len >= LEFT_OUT_BYTES ||
+        table_room(t, &t->children) < 0)
+        return;
+    struct gt_link *c = pool_alloc(t, sizeof *c + id->key_len + 1);
+    if (!c)
+        return;
+    memcpy(c + 1, id->key, id->key_len); /* the pool's memory is zero */
+    *c = (struct gt_link){.text = (const char *)(c + 1), .tag = id->tag, .parent = parent};
+    put(t, c, hash);
+    t->left_out++;
 }
 
 /* ---- folding ---- */
@@ -315,6 +356,12 @@ struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_ta
     }
     uint32_t hash = identity_hash(parent, &id);
     struct gt_link *c = find(t, parent, &id, hash);
+    if (c ? !c->node : gt_tree_left_out(tag, id.key, id.key_len)) {
+        if (!c)
+            remember_left_out(t, parent, &id, hash);
+        t->slot->excluded++;
+        return NULL;
+    }
     if (!c) {
         if (fold(t, parent, &id, template)) {
             t->slot->folded++;

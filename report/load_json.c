@@ -59,6 +59,7 @@ static void read_process(const struct gt_json_item *i)
     p->device = (uint8_t)gt_json_word(i, "use_device", gt_use_devices, GT_DEVICES, GT_CPU);
     p->library = gt_json_string(i, "library");
     p->output = gt_json_string(i, "output");
+    p->excluded = gt_json_amount(i, "excluded");
     gt_json_list(i, "argv", &p->argv);
     gt_json_list(i, "variables", &p->config);
     if (lost.object && !json_is_object(lost.object))

@@ -374,6 +374,8 @@ int gt_load_slot(struct gt_loader *l, gt_ref ref)
     LOST(silent);
     LOST(duplicates);
 #undef LOST
+    l->m->processes[l->process].excluded =
+        gt_add(l->m->processes[l->process].excluded, whole(s->excluded));
     rc = copy_nodes(l, &w);
     if (!rc && w.count) {
         judge_torn(l, &w);

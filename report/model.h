@@ -96,6 +96,7 @@ struct gt_process {
     uint8_t profile_memory; /* memory was asked for: its columns are shown, 0 or not */
     uint8_t device;         /* enum gt_device: the one in use as far as its rows don't tell */
     int64_t lost[GT_LOST_INDICES];
+    int64_t excluded; /* calls left out by INCLUDE and EXCLUDE */
 };
 
 /* A range that was open at the end. Its time up to then is counted in `row`. */

@@ -174,6 +174,7 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
     string(s, ",\"library\":", m, p->library);
     string(s, ",\"output\":", m, p->output);
     list(s, ",\"variables\":", m, p->config);
+    integer(s, ",\"excluded\":", p->excluded);
     gt_sink_text(s, ",\"lost\":");
     lost(s, p->lost);
     gt_sink_text(s, ",\"threads\":[");

@@ -2,9 +2,9 @@
  * first instructions of the process (the allocator's own start, other libraries' constructors) on:
  * nothing here may call malloc, take a lock, or wait.
  *
- * getenv names us to those who look for their tool in a variable (NVTX): so nothing need be in the
- * environment, and children see none. dlsym gives programs that open a vendor's library themselves
- * our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
+ * getenv names us to those who look for their tool in a variable (NVTX, Kokkos): so nothing need be
+ * in the environment, and children see none. dlsym gives programs that open a vendor's library
+ * themselves our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
  *
  * dlsym and dlopen must leave by a jump, not a call: the real ones look at their return address for
  * RTLD_NEXT, RTLD_DEFAULT and the caller's RUNPATH. The Makefile builds this file with -O2 always.
@@ -79,6 +79,8 @@ static char paths[TRIES][PATH_MAX];
 static atomic_uint tries;
 static _Atomic(const char *)
     self; /* release after the text is written, acquire before it is read */
+/* what dlopen(self) returns; written before `self`, with the one value it can have */
+static _Atomic(void *) self_handle;
 
 static int absolute(char *out, const char *name)
 {
@@ -102,14 +104,17 @@ static __attribute__((noinline, cold)) const char *find_self(void)
     unsigned try = atomic_fetch_add_explicit(&tries, 1, memory_order_relaxed);
     const char *none = NULL;
     int saved = errno;
+    void *handle = NULL;
     Dl_info me;
 
-    if (try >= TRIES)
+    if (try >= TRIES) {
         atomic_store_explicit(&tries, TRIES, memory_order_relaxed);
-    else if (dladdr(paths, &me) && me.dli_fname && *me.dli_fname &&
-             absolute(paths[try], me.dli_fname) == 0)
+    } else if (dladdr1(paths, &me, &handle, RTLD_DL_LINKMAP) && me.dli_fname && *me.dli_fname &&
+               absolute(paths[try], me.dli_fname) == 0) {
+        atomic_store_explicit(&self_handle, handle, memory_order_relaxed);
         atomic_compare_exchange_strong_explicit(&self, &none, paths[try], memory_order_release,
                                                 memory_order_relaxed);
+    }
     errno = saved;
     return atomic_load_explicit(&self, memory_order_acquire);
 }
@@ -140,7 +145,8 @@ void gt_dl_init(void)
 
 /* ---- the sources ---- */
 
-static const struct gt_hooks *const tables[] = {&gt_nvtx_hooks};
+static const struct gt_hooks *const tables[] = {&gt_kokkos_hooks, &gt_kokkos_old_hooks,
+                                                &gt_nvtx_hooks};
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 /* ---- getenv ---- */
@@ -157,6 +163,13 @@ static char *walk(const char *name)
     return NULL;
 }
 
+const char *gt_dl_environment(const char *name)
+{
+    getenv_fn *real = atomic_load_explicit(&real_getenv, memory_order_relaxed);
+
+    return real ? real(name) : walk(name);
+}
+
 /* What we say to a name that is not in the environment. Privileged programs get no answer. */
 static char *answer(const char *name)
 {
@@ -165,7 +178,8 @@ static char *answer(const char *name)
 
         if (!table->variable || *table->variable != *name || strcmp(name, table->variable) != 0)
             continue;
-        if (getauxval(AT_SECURE) || !gt_source_on(table->source))
+        if (getauxval(AT_SECURE) || !gt_source_on(table->source) ||
+            (table->asked && !table->asked(name)))
             return NULL;
         return (char *)gt_dl_self(); /* like getenv's: the caller must not write to it */
     }
@@ -174,10 +188,9 @@ static char *answer(const char *name)
 
 GT_EXPORT char *getenv(const char *name)
 {
-    getenv_fn *real = atomic_load_explicit(&real_getenv, memory_order_relaxed);
-    char *value = real ? real(name) : walk(name);
+    const char *value = gt_dl_environment(name);
 
-    return value ? value : answer(name);
+    return value ? (char *)value : answer(name);
 }
 
 GT_EXPORT char *secure_getenv(const char *name)
@@ -192,23 +205,23 @@ GT_EXPORT char *secure_getenv(const char *name)
 
 /* The first letters of all prefixes: one look turns most names away. */
 #define LETTER(c) (1ull << ((c)&63))
-#define HOOKED(name) (LETTER((name)[0]) & LETTER('n'))
+#define HOOKED(name) (LETTER((name)[0]) & (LETTER('k') | LETTER('n')))
 
-static void *ours(const char *name)
+static const struct gt_hook *find_hook(const char *name, int own)
 {
     for (size_t t = 0; t < TABLES; t++) {
         const struct gt_hooks *table = tables[t];
         size_t low = 0, high = table->count;
 
-        if (!table->count || strncmp(name, table->prefix, table->prefix_len) != 0 ||
-            !gt_source_on(table->source))
+        if (!table->count || table->own != own ||
+            strncmp(name, table->prefix, table->prefix_len) != 0 || !gt_source_on(table->source))
             continue;
         while (low < high) {
             size_t mid = (low + high) / 2;
             int order = strcmp(name, table->hooks[mid].name);
 
             if (order == 0)
-                return (void *)table->hooks[mid].fn;
+                return &table->hooks[mid];
             if (order < 0)
                 high = mid;
             else
@@ -219,13 +232,20 @@ static void *ours(const char *name)
 }
 
 /* Ours only where the library really has the function: a program that tests for it must read the
- * same as without us. With a real handle the return address does not matter. */
+ * same as without us. With a real handle the return address does not matter. Our own handle has who
+ * loads us as its tool: what is meant for it is not exported, and no error may be left behind. */
 static __attribute__((noinline)) void *replace(dlsym_fn *real, void *handle, const char *name)
 {
-    void *theirs = real(handle, name);
-    void *mine = theirs ? ours(name) : NULL;
+    const struct gt_hook *hook = NULL;
+    void *theirs;
 
-    return mine ? mine : theirs;
+    if (gt_dl_self() && handle == atomic_load_explicit(&self_handle, memory_order_relaxed))
+        hook = find_hook(name, 1);
+    if (hook)
+        return (void *)hook->fn;
+    theirs = real(handle, name);
+    hook = theirs ? find_hook(name, 0) : NULL;
+    return hook ? (void *)hook->fn : theirs;
 }
 
 /* RTLD_NEXT and RTLD_DEFAULT are searches through the global scope, where we stand as a preloaded

@@ -11,4 +11,7 @@ void gt_dl_init(void);
  * directory). Lives as long as the process. Any thread, also before gt_dl_init. */
 const char *gt_dl_self(void);
 
+/* What getenv says without our answers. */
+const char *gt_dl_environment(const char *name);
+
 #endif

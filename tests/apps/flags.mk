@@ -7,3 +7,14 @@ $(B)/apps/nvtx_v2: $(B)/apps/libnvToolsExt.so.1
 $(B)/apps/libnvToolsExt.so.1: tests/apps/stub/nvtoolsext.c
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,libnvToolsExt.so.1 -MMD -MP -MF $@.d -o $@ $<
+
+# the Kokkos that Debian has; kokkos_real says so where it is missing
+KOKKOS_INCLUDE := $(patsubst %/Kokkos_Core.hpp,%,$(firstword $(wildcard /usr/include/trilinos/Kokkos_Core.hpp /usr/include/Kokkos_Core.hpp)))
+APPFLAGS_kokkos_real := $(addprefix -isystem ,$(KOKKOS_INCLUDE))
+APPLIBS_kokkos_real := $(if $(findstring trilinos,$(KOKKOS_INCLUDE)),-ltrilinos_kokkoscore,$(if $(KOKKOS_INCLUDE),-lkokkoscore))
+
+APPLIBS_kokkos_linked = -rdynamic $(B)/apps/libkokkostool.so -Wl,-rpath,'$$ORIGIN'
+$(B)/apps/kokkos_linked: $(B)/apps/libkokkostool.so
+$(B)/apps/libkokkostool.so: tests/apps/stub/kokkostool.c
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,libkokkostool.so -MMD -MP -MF $@.d -o $@ $<

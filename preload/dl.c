@@ -146,7 +146,7 @@ void gt_dl_init(void)
 /* ---- the sources ---- */
 
 static const struct gt_hooks *const tables[] = {&gt_kokkos_hooks, &gt_kokkos_old_hooks,
-                                                &gt_nvtx_hooks};
+                                                &gt_nvtx_hooks, &gt_roctx_hooks};
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 /* ---- getenv ---- */
@@ -205,7 +205,7 @@ GT_EXPORT char *secure_getenv(const char *name)
 
 /* The first letters of all prefixes: one look turns most names away. */
 #define LETTER(c) (1ull << ((c)&63))
-#define HOOKED(name) (LETTER((name)[0]) & (LETTER('k') | LETTER('n')))
+#define HOOKED(name) (LETTER((name)[0]) & (LETTER('k') | LETTER('n') | LETTER('r')))
 
 static const struct gt_hook *find_hook(const char *name, int own)
 {
@@ -231,6 +231,59 @@ static const struct gt_hook *find_hook(const char *name, int own)
     return NULL;
 }
 
+/* The image that an address lies in. */
+static void *image_of(const void *address)
+{
+    void *handle = NULL;
+    Dl_info info;
+
+    return dladdr1(address, &info, &handle, RTLD_DL_LINKMAP) ? handle : NULL;
+}
+
+/* Opened once more, and never closed. */
+static void keep_loaded(void *f)
+{
+    dlopen_fn *open = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+    Dl_info info;
+
+    if (open && dladdr(f, &info) && info.dli_fname && *info.dli_fname)
+        open(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+/* A handle may lead to our own function, which is not behind itself. */
+static void remember(const struct gt_hook *hook, void *theirs)
+{
+    void *none = NULL;
+
+    if (atomic_load_explicit(hook->behind, memory_order_relaxed) ||
+        image_of(theirs) == image_of(paths))
+        return;
+    keep_loaded(theirs);
+    atomic_compare_exchange_strong_explicit(hook->behind, &none, theirs, memory_order_release,
+                                            memory_order_relaxed);
+}
+
+void *gt_dl_behind(const char *name, const char *const *libraries)
+{
+    dlsym_fn *sym = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+    dlopen_fn *open = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+    int saved = errno;
+    void *f;
+
+    if ((!sym && !(sym = find_dlsym())) || (!open && !(open = find_dlopen())))
+        return NULL;
+    f = sym(RTLD_NEXT, name);
+    for (; !f && *libraries; libraries++) {
+        void *library = open(*libraries, RTLD_LAZY | RTLD_NOLOAD);
+
+        f = library ? sym(library, name) : NULL;
+    }
+    if (f)
+        keep_loaded(f);
+    errno = saved;
+    return f;
+}
+
 /* Ours only where the library really has the function: a program that tests for it must read the
  * same as without us. With a real handle the return address does not matter. Our own handle has who
  * loads us as its tool: what is meant for it is not exported, and no error may be left behind. */
@@ -245,7 +298,11 @@ static __attribute__((noinline)) void *replace(dlsym_fn *real, void *handle, con
         return (void *)hook->fn;
     theirs = real(handle, name);
     hook = theirs ? find_hook(name, 0) : NULL;
-    return hook ? (void *)hook->fn : theirs;
+    if (!hook)
+        return theirs;
+    if (hook->behind)
+        remember(hook, theirs);
+    return (void *)hook->fn;
 }
 
 /* RTLD_NEXT and RTLD_DEFAULT are searches through the global scope, where we stand as a preloaded
@@ -267,7 +324,8 @@ GT_EXPORT void *dlopen(const char *file, int mode)
 
     if (unlikely(!real) && !(real = find_dlopen()))
         return NULL;
-    if (unlikely(mode & RTLD_DEEPBIND) && gt_source_on(GT_SOURCE_NVTX))
+    if (unlikely(mode & RTLD_DEEPBIND) &&
+        (gt_source_on(GT_SOURCE_NVTX) || gt_source_on(GT_SOURCE_ROCTX)))
         mode &= ~RTLD_DEEPBIND;
     return real(file, mode);
 }

@@ -14,4 +14,9 @@ const char *gt_dl_self(void);
 /* What getenv says without our answers. */
 const char *gt_dl_environment(const char *name);
 
+/* The function that `name` of ours stands in front of: the next one in the global scope, else that
+ * of the first of these libraries (NULL ends the list) that is loaded, for one that came in by a
+ * plugin is not in the global scope. It stays loaded from then on. NULL if there is none. */
+void *gt_dl_behind(const char *name, const char *const *libraries);
+
 #endif

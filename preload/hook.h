@@ -21,6 +21,8 @@
 struct gt_hook {
     const char *name;
     void (*fn)(void);
+    /* NULL, or where the function that `fn` stands in front of goes when it becomes known */
+    _Atomic(void *) *behind;
 };
 
 struct gt_hooks {
@@ -36,6 +38,6 @@ struct gt_hooks {
     int (*asked)(const char *name);
 };
 
-extern const struct gt_hooks gt_kokkos_hooks, gt_kokkos_old_hooks, gt_nvtx_hooks;
+extern const struct gt_hooks gt_kokkos_hooks, gt_kokkos_old_hooks, gt_nvtx_hooks, gt_roctx_hooks;
 
 #endif

@@ -384,7 +384,7 @@ static void on_kokkosp_request_tool_settings(uint32_t count, struct gt_kokkos_se
         settings->requires_global_fencing = false;
 }
 
-#define OWN(name, parameters) {#name, (void (*)(void))on_##name},
+#define OWN(name, parameters) {#name, (void (*)(void))on_##name, NULL},
 static const struct gt_hook by_name[] = {
 #include "hooks/kokkos.def"
 };

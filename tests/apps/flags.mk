@@ -18,3 +18,17 @@ $(B)/apps/kokkos_linked: $(B)/apps/libkokkostool.so
 $(B)/apps/libkokkostool.so: tests/apps/stub/kokkostool.c
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,libkokkostool.so -MMD -MP -MF $@.d -o $@ $<
+
+# its symbols have a version, as the real one's
+APPLIBS_roctx_basic = $(B)/apps/libroctx64.so.4 -Wl,-rpath,'$$ORIGIN'
+APPLIBS_roctx_open = -Wl,-rpath,'$$ORIGIN'
+# -fPIC: the address of a weak function that nobody defines
+APPFLAGS_roctx_weak := -fPIC
+$(B)/apps/roctx_basic: $(B)/apps/libroctx64.so.4
+$(B)/apps/roctx_open: $(B)/apps/roctxplugin.so
+$(B)/apps/libroctx64.so.4: tests/apps/stub/roctx64.c tests/apps/stub/roctx64.map
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,libroctx64.so.4 -Wl,--version-script=tests/apps/stub/roctx64.map -MMD -MP -MF $@.d -o $@ $<
+$(B)/apps/roctxplugin.so: tests/apps/stub/roctxplugin.c $(B)/apps/libroctx64.so.4
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $< $(B)/apps/libroctx64.so.4 -Wl,-rpath,'$$ORIGIN'

@@ -118,7 +118,7 @@ START_TEST(sources)
     OK("GPUTALLY_SOURCES=all,-api");
     ck_assert_uint_eq(c.sources, all_sources & ~(1u << GT_SOURCE_API));
     PARSE("GPUTALLY_SOURCES=nvtc");
-    warned("GPUTALLY_SOURCES=nvtc", "did you mean nvtx? (known: all api kokkos nvtx torch)");
+    warned("GPUTALLY_SOURCES=nvtc", "did you mean nvtx? (known: all api kokkos nvtx roctx torch)");
     ck_assert_uint_eq(c.sources, all_sources);
 }
 END_TEST

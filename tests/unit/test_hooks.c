@@ -13,6 +13,9 @@ static const char *const kokkos[] = {
 static const char *const nvtx[] = {
 #include "preload/hooks/nvtx.def"
 };
+static const char *const roctx[] = {
+#include "preload/hooks/roctx.def"
+};
 #undef HOOK
 #undef OWN
 #define TABLE(names, prefix)                                                                       \
@@ -23,7 +26,7 @@ static const struct {
     const char *const *names;
     size_t count;
     const char *prefix;
-} tables[] = {TABLE(kokkos, "kokkosp_"), TABLE(nvtx, "nvtx")};
+} tables[] = {TABLE(kokkos, "kokkosp_"), TABLE(nvtx, "nvtx"), TABLE(roctx, "roctx")};
 #define TABLES (int)(sizeof(tables) / sizeof(*tables))
 
 enum { CORE, CORE2 };

@@ -289,12 +289,10 @@ void *gt_dl_behind(const char *name, const char *const *libraries)
  * loads us as its tool: what is meant for it is not exported, and no error may be left behind. */
 static __attribute__((noinline)) void *replace(dlsym_fn *real, void *handle, const char *name)
 {
-    const struct gt_hook *hook = NULL;
+    const struct gt_hook *hook = find_hook(name, 1);
     void *theirs;
 
-    if (gt_dl_self() && handle == atomic_load_explicit(&self_handle, memory_order_relaxed))
-        hook = find_hook(name, 1);
-    if (hook)
+    if (hook && gt_dl_self() && handle == atomic_load_explicit(&self_handle, memory_order_relaxed))
         return (void *)hook->fn;
     theirs = real(handle, name);
     hook = theirs ? find_hook(name, 0) : NULL;

@@ -7,8 +7,9 @@
  *   OWN(name, …)   not exported: what dlsym gets who asks our own library for it, as one that was
  *                  told to load us as its tool. Exported it would come before the same name of
  *                  another tool in the process.
- * The linker's version script is made from the first two; what stands behind the name belongs to
- * the source that includes the file. HOOK and OWN lines are sorted by name (C locale): dlsym
+ * and may hold lines of another kind for functions that a program reaches by a table of the API.
+ * The linker's version script is made from HOOK and EXPORT; what stands behind the name belongs to
+ * the source that includes the file. All lines but EXPORT are sorted by name (C locale): dlsym
  * searches by halves. */
 #ifndef GT_HOOK_H
 #define GT_HOOK_H
@@ -38,6 +39,10 @@ struct gt_hooks {
     int (*asked)(const char *name);
 };
 
-extern const struct gt_hooks gt_kokkos_hooks, gt_kokkos_old_hooks, gt_nvtx_hooks, gt_roctx_hooks;
+extern const struct gt_hooks gt_itt_hooks;
+extern const struct gt_hooks gt_kokkos_hooks, gt_kokkos_old_hooks;
+extern const struct gt_hooks gt_nvtx_hooks;
+extern const struct gt_hooks gt_onednn_hooks;
+extern const struct gt_hooks gt_roctx_hooks;
 
 #endif

@@ -120,7 +120,7 @@ static void keep(uint64_t id, uint64_t ours)
             return;
         }
     }
-    gt_end(ours); /* thousands are open: this one's stop will be one too many */
+    gt_end_instant(ours); /* thousands are open: its stop will be one too many */
 }
 
 /* 0: no such range. */

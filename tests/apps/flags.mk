@@ -8,6 +8,12 @@ $(B)/apps/libnvToolsExt.so.1: tests/apps/stub/nvtoolsext.c
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,libnvToolsExt.so.1 -MMD -MP -MF $@.d -o $@ $<
 
+# a collector that a user has chosen himself
+$(B)/apps/itt_library: | $(B)/apps/itt_collector.so
+$(B)/apps/itt_collector.so: tests/apps/stub/itt_collector.c
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $<
+
 # the Kokkos that Debian has; kokkos_real says so where it is missing
 KOKKOS_INCLUDE := $(patsubst %/Kokkos_Core.hpp,%,$(firstword $(wildcard /usr/include/trilinos/Kokkos_Core.hpp /usr/include/Kokkos_Core.hpp)))
 APPFLAGS_kokkos_real := $(addprefix -isystem ,$(KOKKOS_INCLUDE))

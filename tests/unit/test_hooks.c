@@ -18,15 +18,12 @@ static const char *const roctx[] = {
 };
 #undef HOOK
 #undef OWN
-#define TABLE(names, prefix)                                                                       \
-    {                                                                                              \
-        names, sizeof(names) / sizeof(*(names)), prefix                                            \
-    }
+#define TABLE(names, prefix) names, sizeof(names) / sizeof(*(names)), prefix
 static const struct {
     const char *const *names;
     size_t count;
     const char *prefix;
-} tables[] = {TABLE(kokkos, "kokkosp_"), TABLE(nvtx, "nvtx"), TABLE(roctx, "roctx")};
+} tables[] = {{TABLE(kokkos, "kokkosp_")}, {TABLE(nvtx, "nvtx")}, {TABLE(roctx, "roctx")}};
 #define TABLES (int)(sizeof(tables) / sizeof(*tables))
 
 enum { CORE, CORE2 };

@@ -1,4 +1,4 @@
-/* The hook tables: sorted as dlsym's search by halves needs them, each name with the prefix that
+/* The hook tables: sorted as the searches by halves need them, each name with the prefix that
  * its table is found by, every NVTX callback there once. */
 #include <check.h>
 #include <stdlib.h>
@@ -16,6 +16,11 @@ static const char *const nvtx[] = {
 static const char *const roctx[] = {
 #include "preload/hooks/roctx.def"
 };
+#define CALL(name, ...) #name,
+static const char *const itt[] = {
+#include "preload/hooks/itt.def"
+};
+#undef CALL
 #undef HOOK
 #undef OWN
 #define TABLE(names, prefix) names, sizeof(names) / sizeof(*(names)), prefix
@@ -23,7 +28,8 @@ static const struct {
     const char *const *names;
     size_t count;
     const char *prefix;
-} tables[] = {{TABLE(kokkos, "kokkosp_")}, {TABLE(nvtx, "nvtx")}, {TABLE(roctx, "roctx")}};
+} tables[] = {
+    {TABLE(itt, "")}, {TABLE(kokkos, "kokkosp_")}, {TABLE(nvtx, "nvtx")}, {TABLE(roctx, "roctx")}};
 #define TABLES (int)(sizeof(tables) / sizeof(*tables))
 
 enum { CORE, CORE2 };

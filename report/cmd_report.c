@@ -30,7 +30,8 @@ static void help(FILE *to)
             "  -s, --sort-by FIELD   order of table and csv, default self_cpu_time_total; one of\n"
             "                        %s\n"
             "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
-            "  -g, --group-by LIST   keep apart by %s; may be repeated\n"
+            "  -g, --group-by LIST   keep apart by %s; may be repeated;\n"
+            "                        stack:N looks at the N innermost frames\n"
             "      --total-average   one row of table and csv, the sum of all calls\n"
             "  -o, --output FILE     write there instead of standard output\n"
             "      --force           replace FILE if it exists\n"
@@ -152,6 +153,8 @@ static int parse(int argc, char **argv, struct request *q)
                 fprintf(stderr, "gputally: --group-by %s: there is %s\n", bad, gt_group_names);
                 return 2;
             }
+            if (GT_BY_FRAMES(by))
+                q->options.group_by &= 0xffff;
             q->options.group_by |= by;
             break;
         case 'T':

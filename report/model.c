@@ -39,6 +39,8 @@ void gt_model_fini(struct gt_model *m)
     free(m->rows);
     free(m->open);
     free(m->lists);
+    free(m->stacks);
+    free(m->stack_hash);
     memset(m, 0, sizeof *m);
 }
 

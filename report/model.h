@@ -40,6 +40,10 @@ struct gt_values {
     double sum, min, max, last;
 };
 
+struct gt_list {
+    uint32_t first, count; /* in gt_model.lists */
+};
+
 enum gt_row_flags {
     GT_ROW_FOLDED = 1,     /* stands for many names */
     GT_ROW_ASYNC = 2,      /* start/end range: self 0 */
@@ -56,6 +60,7 @@ struct gt_row {
     gt_text key, domain, label; /* label: what views show, `domain:key` */
     gt_text shapes, overload, category_name;
     uint32_t category;                   /* 0: none */
+    uint32_t stack;                      /* gt_model_stack, 0: none */
     uint8_t source, kind, scope, device; /* device: enum gt_device */
     uint32_t flags;                      /* enum gt_row_flags */
     int64_t count, failed;
@@ -76,10 +81,6 @@ struct gt_thread {
     int64_t threads; /* how many used it */
     gt_text name;
     int64_t inside_ns; /* time inside outermost ranges */
-};
-
-struct gt_list {
-    uint32_t first, count; /* in gt_model.lists */
 };
 
 struct gt_process {
@@ -110,8 +111,12 @@ struct gt_model {
     struct gt_row *rows;
     struct gt_open *open;
     gt_text *lists;
+    struct gt_list *stacks;
     size_t process_count, thread_count, row_count, open_count, list_count;
     size_t process_room, thread_room, row_room, open_room, list_room;
+    size_t stack_count, stack_room;
+    uint32_t *stack_hash;
+    size_t stack_hash_size;
     /* strings */
     struct gt_string *strings;
     size_t string_count, string_room;
@@ -136,6 +141,11 @@ struct gt_thread *gt_model_thread(struct gt_model *m);
 struct gt_row *gt_model_row(struct gt_model *m);
 struct gt_open *gt_model_open(struct gt_model *m);
 void gt_model_list(struct gt_model *m, struct gt_list *l, gt_text text);
+
+/* The id, from 1 on, of a stack with these frames, innermost first; 0 if it has none. */
+uint32_t gt_model_stack(struct gt_model *m, const gt_text *frames, size_t count);
+/* Its frames, at most the `most` innermost ones; 0: all. */
+struct gt_list gt_model_frames(const struct gt_model *m, uint32_t stack, uint32_t most);
 
 /* Sets label from domain and key, and the times inside outermost ranges, of everything from these
  * positions on: loaders call it last. */

@@ -126,6 +126,9 @@ static int read_in_place(const struct gt_torch_rf *rf, struct gt_torch_inputs *i
 
 /* ---- by PyTorch's own function ---- */
 
+/* The sizes of a tensor without any; inputSizes says the same of what is no tensor. */
+static const int64_t no_dims[1];
+
 static int ask(const struct gt_torch_rf *rf, struct gt_torch_inputs *in)
 {
     in->owner = gt_torch_calls.input_sizes(rf, 0);
@@ -135,7 +138,8 @@ static int ask(const struct gt_torch_rf *rf, struct gt_torch_inputs *in)
     for (size_t i = 0; i < in->count; i++) {
         const struct gt_torch_dims *d = &in->owner.begin[i];
 
-        in->views[i] = (struct gt_torch_view){d->begin, (size_t)(d->end - d->begin)};
+        in->views[i] =
+            (struct gt_torch_view){d->begin ? d->begin : no_dims, (size_t)(d->end - d->begin)};
     }
     return 0;
 }
@@ -243,6 +247,9 @@ static __attribute__((noinline, cold)) int prove(const struct gt_torch_rf *rf,
             atomic_store_explicit(&state, REFUSED, memory_order_relaxed);
         if (equal <= 0)
             continue;
+        for (size_t i = 0; i < in->count; i++)
+            if (t.values[i].tag != GT_TORCH_TAG_TENSOR || t.values[i].payload == undefined)
+                in->views[i].dims = NULL;
         atomic_compare_exchange_strong(&list_at, &none, (unsigned)at);
         if (atomic_fetch_add(&proofs, 1) + 1 == PROOFS)
             atomic_store_explicit(&state, PROVED, memory_order_release);

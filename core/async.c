@@ -7,6 +7,7 @@
 #include "core/session.h"
 #include "core/strings.h"
 #include "core/thread.h"
+#include "core/window.h"
 
 /* Claims the open entry with this id, which is generation << 32 | gt_ref. The id may be garbage, of
  * an earlier range, of the process we were forked from, or be ended by another thread just now:
@@ -109,6 +110,7 @@ static uint64_t start(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
     e->category = (uint32_t)tag;
     e->source = (uint8_t)(tag >> 56);
     e->scope = a->scope;
+    e->window = gt_session.header->window_shuts;
     e->generation++;
     uint64_t id = (uint64_t)e->generation << 32 | ref_of(e);
     e->t0 = gt_clock_now();
@@ -142,6 +144,11 @@ int gt_end(uint64_t id)
         const struct gt_attr a = {.name = key->text, .scope = e->scope};
         gt_tag tag = GT_TAG(e->source, e->domain_id, e->category);
         uint64_t t0 = e->t0;
+        if (e->window != gt_session.header->window_shuts) { /* the window was shut meanwhile */
+            now = gt_window_end(e->window);
+            now = now > t0 ? now : t0;
+            t->slot->cut++;
+        }
         struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
         if (!c) /* can't be: it was not left out when it started */
             c = t->other;

@@ -19,7 +19,7 @@
 /* 2^24 records are 256 MiB a thread: more is a typing error. */
 #define RING_MAX (1u << 24)
 
-enum type { BOOL, FORMATS, GLOBS, LEVEL, SIZE, TEXT, RANK, COUNT, SOURCES };
+enum type { BOOL, FORMATS, GLOBS, LEVEL, SIZE, TEXT, RANK, COUNT, SOURCES, WINDOW };
 
 #define OPTION(name, type, fallback, option, help) OPT_##name,
 enum {
@@ -455,6 +455,10 @@ static void parse_one(struct gt_config *c, int option, const char *v)
             warn_text(c, option, v, "give 0 or a power of two up to 16777216");
         else
             c->ring_records = (uint32_t)n;
+        break;
+    case WINDOW:
+        if (gt_config_window(v, &c->window, &s))
+            warn_text(c, option, v, s);
         break;
     case RANK:
         if (parse_rank(v, &c->rank))

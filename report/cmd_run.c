@@ -281,7 +281,7 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     gt_run_folder_close(&folder);
     gt_run_folder_print(&folder);
     if (!rc && injected && *folder.path && c->log >= 2 && !c->quiet && !folder.reports &&
-        !folder.living && !folder.failed)
+        !folder.living && !folder.failed && !folder.note)
         fputs(c->disable
                   ? "gputally: nothing recorded: GPUTALLY_DISABLE is set\n"
                   : "gputally: nothing recorded: no NVTX or gputally.h call in the program or "

@@ -28,6 +28,8 @@ struct job {
     struct gt_model model;
     int claimed, pipe, silent, quiet;
     unsigned formats;
+    int outside; /* GPUTALLY_WINDOW is set, so that all calls may be outside */
+    int log;
     struct gt_output outputs[MOST_OUTPUTS];
     size_t output_count;
 };
@@ -42,6 +44,8 @@ static void configure(struct job *j)
         envp[i] = (char *)gt_model_string(&j->model, j->model.lists[p->config.first + i], NULL);
     gt_config_parse(c, envp);
     j->formats = c->formats;
+    j->outside = c->window.kind != GT_WINDOW_ALL;
+    j->log = c->log;
     j->quiet = j->options->quiet || c->quiet || j->silent;
     free(c);
     free(envp);
@@ -156,6 +160,27 @@ static int write_files(struct job *j, struct gt_sink *said)
     return rc;
 }
 
+/* The window never opened, or what was in it was no call of ours: the user waits for a report. */
+static void note_outside(struct job *j, struct gt_sink *said)
+{
+    const struct gt_model *m = &j->model;
+    const struct gt_process *p = &m->processes[0];
+    int64_t n = p->lost[GT_LOST_INDEX_silent];
+    const char *value = "";
+    if (!n || !j->outside || j->log < 1)
+        return;
+    for (uint32_t i = 0; i < p->config.count; i++) {
+        const char *v = gt_model_string(m, m->lists[p->config.first + i], NULL);
+        if (!strncmp(v, "GPUTALLY_WINDOW=", 16))
+            value = v;
+    }
+    j->out->note = gt_mem_format(
+        "%s: nothing recorded: all %lld call%s %s outside of the window (%s)", j->out->program,
+        (long long)n, n == 1 ? "" : "s", n == 1 ? "was" : "were", value);
+    if (!j->options->hold_table)
+        gt_sink_format(said, "gputally: %s\n", j->out->note);
+}
+
 static int admit(struct job *j)
 {
     const struct gt_header *h;
@@ -208,8 +233,10 @@ static int work(struct job *j)
     for (size_t i = 0; i < j->model.row_count; i++)
         j->out->self_ns += (double)j->model.rows[i].self_ns;
     gt_sink_open(&said, -1);
+    configure(j);
+    if (!j->out->recorded)
+        note_outside(j, &said);
     if (j->out->recorded) {
-        configure(j);
         render(j);
         rc = write_files(j, &said);
     }
@@ -291,6 +318,7 @@ void gt_finish_result_free(struct gt_finish_result *r)
     free(r->program);
     free(r->table);
     free(r->files);
+    free(r->note);
     memset(r, 0, sizeof *r);
 }
 

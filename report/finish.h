@@ -19,6 +19,7 @@ struct gt_finish_result {
     int ended;     /* enum gt_ended of model.h */
     char *program; /* base name of the executable */
     char *table;   /* hold_table: text of the `table` output, NULL if it was not asked for */
+    char *note;    /* a line about why nothing was recorded, NULL if there is nothing to say */
     char *files;   /* outputs that were written, one path a line, "" if none */
 };
 

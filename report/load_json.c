@@ -170,6 +170,8 @@ static void read_process(const struct item *i)
     p->library = string(i, "library");
     p->output = string(i, "output");
     p->excluded = amount(i, "excluded");
+    p->recorded_ns =
+        json_object_get(i->object, "recorded_ns") ? amount(i, "recorded_ns") : p->duration_ns;
     list(i, "argv", &p->argv);
     list(i, "variables", &p->config);
     if (lost.object && !json_is_object(lost.object))

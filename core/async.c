@@ -131,7 +131,7 @@ uint64_t gt_start(gt_tag tag, const struct gt_attr *a)
     return id;
 }
 
-int gt_end(uint64_t id)
+static int end(uint64_t id, int instant)
 {
     int saved = errno;
     struct gt_thread *t = gt_enter();
@@ -144,7 +144,9 @@ int gt_end(uint64_t id)
         const struct gt_attr a = {.name = key->text, .scope = e->scope};
         gt_tag tag = GT_TAG(e->source, e->domain_id, e->category);
         uint64_t t0 = e->t0;
-        if (e->window != gt_session.header->window_shuts) { /* the window was shut meanwhile */
+        now = instant ? t0 : now;
+        if (!instant &&
+            e->window != gt_session.header->window_shuts) { /* the window was shut meanwhile */
             now = gt_window_end(e->window);
             now = now > t0 ? now : t0;
             t->slot->cut++;
@@ -161,4 +163,44 @@ int gt_end(uint64_t id)
     gt_leave(t);
     errno = saved;
     return e ? 0 : -1;
+}
+
+int gt_end(uint64_t id)
+{
+    return end(id, 0);
+}
+
+int gt_end_instant(uint64_t id)
+{
+    return end(id, 1);
+}
+
+void gt_span(gt_tag tag, const struct gt_attr *a, uint64_t t0, uint64_t t1)
+{
+    int saved = errno;
+    struct gt_thread *t = gt_enter();
+    if (!t && !(t = gt_enter_slow()))
+        return;
+    int early = gt_config.window.kind != GT_WINDOW_ALL && t0 < gt_session.header->window_since;
+    struct gt_link *c = NULL;
+    if (gt_is_paused() || early) /* it began before the window opened */
+        t->slot->silent++;
+    else
+        c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), a);
+    if (c) {
+        gt_count_alone(t, c, t1 - t0, NULL);
+        gt_ring_put(t, GT_RING_ASYNC, GT_RECORD_NODE(c->record), t0, t1 - t0);
+    }
+    gt_leave(t);
+    errno = saved;
+}
+
+uint64_t gt_now(void)
+{
+    struct gt_thread *t = gt_enter();
+    if (!t && !(t = gt_enter_slow())) /* which clock it is, is known when the session is open */
+        return 0;
+    uint64_t now = gt_clock_now();
+    gt_leave(t);
+    return now;
 }

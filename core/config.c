@@ -427,10 +427,13 @@ static void parse_one(struct gt_config *c, int option, const char *v)
 
     switch (types[option]) {
     case BOOL:
-        flag = option == OPT_CHILDREN  ? &c->children
-               : option == OPT_DISABLE ? &c->disable
-               : option == OPT_QUIET   ? &c->quiet
-                                       : &c->record_shapes;
+        flag = option == OPT_CHILDREN                 ? &c->children
+               : option == OPT_DISABLE                ? &c->disable
+               : option == OPT_QUIET                  ? &c->quiet
+               : option == OPT_CAPTURE_OVERLOAD_NAMES ? &c->capture_overload_names
+               : option == OPT_PROFILE_MEMORY         ? &c->profile_memory
+               : option == OPT_WITH_FLOPS             ? &c->with_flops
+                                                      : &c->record_shapes;
         if (parse_bool(v, flag))
             warn_text(c, option, v, "give 0 or 1");
         break;

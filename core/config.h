@@ -60,6 +60,7 @@ struct gt_config {
     int rank;              /* -1: none */
     int log;               /* 0, 1, 2 */
     int children, disable, quiet, record_shapes;
+    int capture_overload_names, profile_memory, with_flops; /* of PyTorch's operators */
     /* NUL-separated NAME=VALUE list of the GPUTALLY_ variables that were set */
     const char *set;
     size_t set_bytes;

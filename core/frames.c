@@ -12,6 +12,11 @@ struct gt_frame *gt_frame_at(const struct gt_thread *t, uint32_t i)
     return &b->frames[i % GT_FRAMES_PER_BLOCK];
 }
 
+static const char *text_at(gt_ref ref)
+{
+    return ref ? ((const struct gt_str *)gt_session_at(ref))->text : NULL;
+}
+
 static uint32_t depth_of(const struct gt_thread *t)
 {
     return atomic_load_explicit(&t->slot->depth, memory_order_relaxed);
@@ -289,6 +294,30 @@ static void close_frame(struct gt_thread *t, uint32_t i, uint64_t now, int keep)
     set_top(t, depth - 1);
     if (gone.flags & GT_FRAME_STEP)
         gt_window_step_closed(t, gone.flags, now);
+}
+
+void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now)
+{
+    struct gt_frame *f = gt_frame_at(t, i);
+    struct gt_link *link = f->link;
+    const struct gt_node *n = link->node;
+    const struct gt_attr a = {.name = link->text,
+                              .shapes = text_at(n->shapes),
+                              .overload = text_at(n->overload),
+                              .scope = n->scope};
+    struct gt_link *async = gt_tree_child(t, t->root, link->tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
+    if (!async) /* a folded name is no longer the one that was judged */
+        async = t->other;
+    if (f->held.record)
+        gt_count_held(t, &f->held);
+    const struct gt_frame gone = *f;
+    f->flags |= GT_FRAME_SILENT;
+    f->group |= GT_GROUP_SILENT;
+    t->ops--;
+    close_frame(t, i, now, 0);
+    async->node->flops += gone.flops;
+    gt_op_memory_out(async, &gone, NULL);
+    gt_count_alone(t, async, now - gone.t0, NULL);
 }
 
 int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now)

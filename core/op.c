@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include "core/hot.h"
+#include "core/op_elsewhere.h"
 #include "core/session.h"
 #include "core/window.h"
 
@@ -150,6 +151,8 @@ int gt_op_push(const struct gt_op *given)
         t = gt_enter_slow();
         return t ? push_slowly(t, &op) : -1;
     }
+    if (unlikely(atomic_load_explicit(&gt_op_ends, memory_order_relaxed)))
+        gt_op_collect_ends(t);
     if (op.shapes && (!*op.shapes || !gt_config.record_shapes))
         op.shapes = NULL;
     if (op.overload && !*op.overload)
@@ -187,13 +190,15 @@ int gt_op_push(const struct gt_op *given)
 
 /* ---- pop ---- */
 
-/* In the child of a fork the parent's operators are open, without their tokens. */
 static GT_COLD void pop_slowly(struct gt_thread *t, uint64_t token, uint64_t now)
 {
     int saved = errno;
-    if (t->slot->inherited && !gt_frame_has(t, GROUP, token))
-        token = 0;
-    gt_frame_pop(t, GROUP, token, now);
+    if (t->deep || gt_frame_has(t, GROUP, token))
+        gt_frame_pop(t, GROUP, token, now);
+    else if (gt_frame_has(t, GROUP, 0)) /* open over a fork: it lost its token */
+        gt_frame_pop(t, GROUP, 0, now);
+    else
+        gt_op_ended_elsewhere(token, now);
     errno = saved;
     gt_leave(t);
 }

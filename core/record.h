@@ -56,6 +56,12 @@ int gt_pop_token(uint32_t group, uint64_t token);
 uint64_t gt_start(gt_tag tag, const struct gt_attr *a);
 /* Returns 0, or -1 for an id that is not open (counted as unbalanced). */
 int gt_end(uint64_t id);
+/* The same for a range that turned out to have no end of its own: it counts, with no time. */
+int gt_end_instant(uint64_t id);
+/* A start/end range that is over already: from `t0` to `t1`, both of gt_now. */
+void gt_span(gt_tag tag, const struct gt_attr *a, uint64_t t0, uint64_t t1);
+/* This moment, in ticks of the clock that ranges are measured with; 0 where nothing is recorded. */
+uint64_t gt_now(void);
 
 void gt_mark(gt_tag tag, const struct gt_attr *a);
 /* a->value is a sample of the counter a->name. */
@@ -77,7 +83,7 @@ struct gt_op {
     const char *name;     /* borrowed until return */
     const char *shapes;   /* "[[2, 3], []]"; NULL: not asked for */
     const char *overload; /* NULL or "": none */
-    uint64_t token;       /* never 0; gt_op_pop must carry the same */
+    uint64_t token;       /* an address; gt_op_pop must carry the same */
     uint64_t flops;
     uint8_t scope; /* RecordScope id */
 };

@@ -89,6 +89,10 @@ struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_ta
 int gt_tree_left_out(gt_tag tag, const char *name, size_t n);
 /* Prepares the root and "(other)". Returns 0 or -ENOMEM. */
 int gt_tree_init(struct gt_thread *t);
+/* Writes the name s[0..n) with every number as '*' to out[GT_TEMPLATE_MAX], not terminated. Returns
+ * its length, 0 if there is no number in it or it is too long to fold. Pure. */
+#define GT_TEMPLATE_MAX 256u /* longer names never fold by template: memory bounds them */
+size_t gt_tree_template(const char *s, size_t n, char *out);
 /* Adds a payload or a counter's sample; dropped when memory has run out. */
 void gt_tree_value(struct gt_node *n, double value);
 
@@ -128,6 +132,9 @@ int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uin
 int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now);
 /* 1 if a frame of (group, token) is open. */
 int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token);
+/* Takes the operator's frame number i out as a call that was not nested: an async one of the same
+ * name that ended at `now`. Its children go on where they are. */
+void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now);
 /* Closes every open range, top first, because its thread ends: counted, and told as left open. */
 void gt_frame_close_all(struct gt_thread *t);
 

@@ -10,9 +10,8 @@
 
 #define FOLD_NAMES                                                                                 \
     1024u /* names under one parent that are equal but for numbers, before they fold */
-#define FOLD_SHAPES 256u  /* input shapes of one key under one parent */
-#define TEMPLATE_MAX 256u /* longer names never fold by template: memory bounds them */
-#define FIRST_CHUNK 31u   /* with its head, 4 KiB */
+#define FOLD_SHAPES 256u /* input shapes of one key under one parent */
+#define FIRST_CHUNK 31u  /* with its head, 4 KiB */
 #define LAST_CHUNK 4096u
 
 struct gt_link gt_link_none = {
@@ -308,12 +307,10 @@ static size_t number_at(const char *s, size_t n, size_t i)
     return j - i;
 }
 
-/* Writes the name with every number as '*'. Returns its length, 0 if there is no number in it or it
- * is too long to fold. */
-static size_t template_of(const char *s, size_t n, char *out)
+size_t gt_tree_template(const char *s, size_t n, char *out)
 {
     size_t k = 0, any = 0, number;
-    if (n >= TEMPLATE_MAX)
+    if (n >= GT_TEMPLATE_MAX)
         return 0;
     for (size_t i = 0; i < n; i += number ? number : 1) {
         number = number_at(s, n, i);
@@ -328,7 +325,7 @@ static int fold(struct gt_thread *t, const struct gt_link *parent, struct identi
                 char *template)
 {
     int folded = 0;
-    size_t n = template_of(id->key, id->key_len, template);
+    size_t n = gt_tree_template(id->key, id->key_len, template);
     if (n && variants(t, parent, template, n, id->tag, FOLD_NAMES) >= FOLD_NAMES) {
         id->key = template;
         id->key_len = n;
@@ -348,7 +345,7 @@ static int fold(struct gt_thread *t, const struct gt_link *parent, struct identi
 struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
                               const struct gt_attr *a)
 {
-    char template[TEMPLATE_MAX];
+    char template[GT_TEMPLATE_MAX];
     struct identity id = {.tag = tag, .key = a->name ? a->name : "(null)", .scope = a->scope};
     id.key_len = gt_name_length(id.key);
     if (a->shapes && *a->shapes && gt_config.record_shapes) {

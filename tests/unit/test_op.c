@@ -4,6 +4,8 @@
  * is left. The session is read by the report house: whole, and with operators still open. */
 #include "tests/unit/core_reader.h"
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include "report/group.h"
 #include "report/load.h"
 
@@ -22,6 +24,7 @@ static struct shared {
     struct event events[EVENTS + 64];
     int event_count;
     int64_t memory_outside, reports_outside, end;
+    char path[sizeof gt_session.path];
 } * shared;
 #define events shared->events
 #define event_count shared->event_count
@@ -275,11 +278,318 @@ START_TEST(random_trees_left_open)
 }
 END_TEST
 
+/* ---- by hand ---- */
+
+static struct gt_model m;
+static struct gt_groups g;
+
+static void op(const char *name, uint64_t token)
+{
+    CHILD_CHECK(gt_op_push(&(struct gt_op){.name = name, .token = token}) == 0);
+    gt_test_ticks += 10;
+}
+
+static void end(uint64_t token)
+{
+    gt_test_ticks += 10;
+    gt_op_pop(token);
+}
+
+/* What `fn` records in a process of its own, read by the report house. */
+static void record(void (*fn)(void))
+{
+    struct gt_err err = {""};
+    pid_t pid = fork();
+    if (pid == 0) {
+        fn();
+        gt_core_end();
+        _exit(0);
+    }
+    rd_wait(pid);
+    gt_model_init(&m);
+    RD_MUST(gt_load_file(&m, rd_session_of(pid), &err) == 0, "%s", err.message);
+    gt_group_rows(&g, &m, 0);
+}
+
+static const struct gt_avg *avg(const char *key)
+{
+    const struct gt_avg *found = NULL;
+    for (size_t i = 0; i < g.count; i++)
+        if (strcmp(gt_model_string(&m, g.avgs[i].key, NULL), key) == 0) {
+            RD_MUST(!found, "two rows %s", key);
+            found = &g.avgs[i];
+        }
+    RD_MUST(found != NULL, "no row %s", key);
+    return found;
+}
+
+#define ROW(key, count_, total_, self_, memory_, self_memory_)                                     \
+    do {                                                                                           \
+        const struct gt_avg *a_ = avg(key);                                                        \
+        ck_assert_int_eq(a_->count, count_);                                                       \
+        ck_assert_int_eq(a_->total_ns, total_);                                                    \
+        ck_assert_int_eq(a_->self_ns, self_);                                                      \
+        ck_assert_int_eq(a_->memory, memory_);                                                     \
+        ck_assert_int_eq(a_->self_memory, self_memory_);                                           \
+    } while (0)
+
+static void do_range_between(void)
+{
+    op("a", 1);
+    gt_push(NVTX, "range");
+    gt_op_memory(100, GT_MEMORY_CPU);
+    op("a", 2);
+    gt_op_memory(7, GT_MEMORY_CPU);
+    end(2);
+    gt_pop(GROUP(NVTX));
+    end(1);
+    gt_push(NVTX, "outside");
+    gt_op_memory(-3, GT_MEMORY_CPU);
+    gt_pop(GROUP(NVTX));
+}
+
+START_TEST(range_between)
+{
+    record(do_range_between);
+    ROW("a", 2, 20 + 40, 20 + 20, 107 + 7, 7);
+    ROW("range", 1, 20, 0, 107, 100);
+    ROW("outside", 1, 0, 0, -3, 0);
+    ROW("[memory]", 1, 0, 0, -3, -3);
+}
+END_TEST
+
+/* PyTorch's own NVTX text: begins after ours and ends after it, though it is inside. */
+static void do_text_beside(void)
+{
+    op("a", 1);
+    gt_push_duplicate(NVTX);
+    gt_op_memory(5, GT_MEMORY_CPU);
+    op("a", 2);
+    gt_push_duplicate(NVTX);
+    end(2);
+    gt_pop(GROUP(NVTX));
+    end(1);
+    gt_pop(GROUP(NVTX));
+}
+
+START_TEST(text_beside)
+{
+    record(do_text_beside);
+    ROW("a", 1, 40, 40, 5, 5);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_int_eq(m.processes[0].lost[GT_LOST_INDEX_duplicates], 2);
+    ck_assert_int_eq(m.processes[0].lost[GT_LOST_INDEX_overlapped], 0);
+    ck_assert_int_eq(m.processes[0].lost[GT_LOST_INDEX_unbalanced], 0);
+}
+END_TEST
+
+static void do_scopes(void)
+{
+    for (uint8_t scope = 0; scope < 8; scope += 7)
+        for (int i = 0; i <= scope; i++) {
+            gt_op_push(&(struct gt_op){.name = "same", .token = 1, .scope = scope});
+            end(1);
+        }
+}
+
+START_TEST(scopes_are_apart)
+{
+    record(do_scopes);
+    ck_assert_uint_eq(g.count, 2);
+    for (int i = 0; i < 2; i++) {
+        const struct gt_avg *a = &g.avgs[i];
+        ck_assert_int_eq(a->count, a->scope + 1);
+        ck_assert_int_eq(!!(a->flags & GT_ROW_ANNOTATION), a->scope == 7);
+    }
+    ck_assert_uint_ne(g.avgs[0].scope, g.avgs[1].scope);
+}
+END_TEST
+
+static void do_paused(void)
+{
+    op("seen", 1);
+    gt_pause();
+    op("not seen", 2);
+    gt_op_memory(5, GT_MEMORY_CPU);
+    end(2);
+    gt_op_memory(6, GT_MEMORY_CPU);
+    end(1);
+    gt_op_memory(7, GT_MEMORY_CPU);
+    gt_resume();
+    op("seen", 3);
+    end(3);
+}
+
+/* Memory under a silent operator is the one's around it, as its time is. */
+START_TEST(paused)
+{
+    record(do_paused);
+    ck_assert_uint_eq(g.count, 1);
+    ROW("seen", 2, 40 + 20, 40 + 20, 11, 11);
+}
+END_TEST
+
+static void *ends_it(void *arg)
+{
+    (void)arg;
+    end(100);
+    return NULL;
+}
+
+static void do_elsewhere(void)
+{
+    pthread_t thread;
+    op("root", 9);
+    op("future", 100);
+    gt_op_memory(5, GT_MEMORY_CPU);
+    pthread_create(&thread, NULL, ends_it, NULL);
+    pthread_join(thread, NULL);
+    gt_test_ticks += 100;
+    op("next", 2);
+    end(2);
+    end(9);
+    op("future", 100); /* the same object's address again */
+    end(100);
+}
+
+START_TEST(ended_elsewhere)
+{
+    int async = 0;
+    record(do_elsewhere);
+    for (size_t i = 0; i < m.row_count; i++) {
+        const struct gt_row *r = &m.rows[i];
+        if (!r->count || strcmp(gt_model_string(&m, r->key, NULL), "future"))
+            continue;
+        async += !!(r->flags & GT_ROW_ASYNC);
+        ck_assert_int_eq(r->count, 1);
+        ck_assert_int_eq(r->total_ns, 20);
+        ck_assert_int_eq(r->self_ns, r->flags & GT_ROW_ASYNC ? 0 : 20);
+        ck_assert_int_eq(r->memory, r->flags & GT_ROW_ASYNC ? 5 : 0);
+    }
+    ROW("future", 2, 40, 20, 5, 5);
+    ck_assert_int_eq(async, 1);
+    ROW("next", 1, 20, 20, 0, 0);
+    ROW("root", 1, 10 + 20 + 100 + 20 + 10, 10 + 20 + 100 + 10, 0, 0);
+    ck_assert_int_eq(m.processes[0].lost[GT_LOST_INDEX_left_open], 0);
+}
+END_TEST
+
+static void do_fork(void)
+{
+    op("outer", 1);
+    gt_op_memory(64, GT_MEMORY_CPU);
+    op("inner", 2);
+    pid_t pid = fork();
+    if (pid) {
+        rd_wait(pid);
+        _exit(0);
+    }
+    op("child", 3);
+    end(3);
+    end(2);
+    end(1);
+    op("child", 1);
+    end(1);
+    memcpy(shared->path, gt_session.path, sizeof shared->path);
+    gt_core_end();
+    _exit(0);
+}
+
+START_TEST(forked_inside)
+{
+    struct gt_err err = {""};
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    record(do_fork);
+    ROW("outer", 1, 10, 10, 64, 64); /* the parent ended with both open, last seen at inner */
+    gt_model_fini(&m);
+    gt_model_init(&m);
+    RD_MUST(gt_load_file(&m, shared->path, &err) == 0, "%s", err.message);
+    gt_group_rows(&g, &m, 0);
+    ck_assert_uint_eq(g.count, 1);
+    ROW("child", 2, 40, 40, 0, 0);
+    ck_assert_int_eq(m.processes[0].lost[GT_LOST_INDEX_inherited], 2);
+    ck_assert_int_eq(m.processes[0].lost[GT_LOST_INDEX_unbalanced], 0);
+    ck_assert_int_eq(m.processes[0].lost[GT_LOST_INDEX_left_open], 0);
+}
+END_TEST
+
+/* Killed at any instruction: a call that ended or is open counts once, a duplicate never. */
+static const char *const pattern[] = {"a", "a", "b", "a", "c", "c", "c", "b"};
+#define LEVELS ((int)(sizeof pattern / sizeof *pattern))
+
+/* Calls of `name` among the first `levels`, each the only child of the one before. */
+static int64_t kept(const char *name, int levels)
+{
+    int64_t n = 0;
+    for (int i = 0; i < levels; i++)
+        n += strcmp(pattern[i], name) == 0 && (!i || strcmp(pattern[i - 1], name));
+    return n;
+}
+
+static void for_ever(void)
+{
+    for (int64_t round = 0;; round++) {
+        for (int i = 0; i < LEVELS; i++) {
+            gt_test_ticks++;
+            gt_op_push(&(struct gt_op){.name = pattern[i], .token = (uint64_t)i + 1});
+            __atomic_store_n(&shared->end, round * 16 + i + 1, __ATOMIC_RELEASE);
+        }
+        for (int i = LEVELS; i > 0; i--) {
+            gt_test_ticks++;
+            gt_op_pop((uint64_t)i);
+        }
+        __atomic_store_n(&shared->end, (round + 1) * 16, __ATOMIC_RELEASE);
+    }
+}
+
+START_TEST(killed)
+{
+    static const char *const keys[] = {"a", "b", "c"};
+    struct gt_err err = {""};
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    state = (uint64_t)_i + 1;
+    pid_t pid = fork();
+    if (pid == 0)
+        for_ever();
+    while (!__atomic_load_n(&shared->end, __ATOMIC_ACQUIRE))
+        usleep(100);
+    usleep(rnd(2000));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    int64_t rounds = shared->end / 16;
+    int levels = (int)(shared->end % 16), may = 0;
+    gt_model_init(&m);
+    RD_MUST(gt_load_file(&m, rd_session_of(pid), &err) == 0, "%s", err.message);
+    gt_group_rows(&g, &m, 0);
+    for (int more = 0; more < 2; more++) { /* the push under way may be seen, or not yet */
+        int same = 1, n = levels + more <= LEVELS ? levels + more : LEVELS;
+        for (int k = 0; k < 3; k++) {
+            int64_t got = 0;
+            for (size_t i = 0; i < g.count; i++)
+                if (strcmp(gt_model_string(&m, g.avgs[i].key, NULL), keys[k]) == 0)
+                    got = g.avgs[i].count;
+            same &= got == rounds * kept(keys[k], LEVELS) + kept(keys[k], n);
+        }
+        may |= same;
+    }
+    RD_MUST(may, "after %" PRId64 " rounds and %d levels", rounds, levels);
+    for (size_t i = 0; i < m.row_count; i++)
+        RD_MUST(m.rows[i].self_ns >= 0 && m.rows[i].self_ns <= m.rows[i].total_ns, "self > total");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("op");
     TCase *t = rd_case(s, "all");
     tcase_add_loop_test(t, random_trees, 0, SESSIONS);
     tcase_add_loop_test(t, random_trees_left_open, 0, SESSIONS);
+    tcase_add_test(t, range_between);
+    tcase_add_test(t, text_beside);
+    tcase_add_test(t, scopes_are_apart);
+    tcase_add_test(t, paused);
+    tcase_add_test(t, ended_elsewhere);
+    tcase_add_test(t, forked_inside);
+    tcase_add_loop_test(t, killed, 0, 300);
     return rd_run(s);
 }

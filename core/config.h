@@ -41,6 +41,9 @@ struct gt_window_spec {
 int gt_config_window(const char *value, struct gt_window_spec *out, const char **why);
 /* Decimal seconds, up to a million, as ns; 0 is refused. Returns 0 or -EINVAL. Pure. */
 int gt_config_seconds(const char *s, size_t n, uint64_t *ns);
+/* Number of a signal by its name, with or without SIG; 0 for those that no report can be asked for
+ * with. Pure. */
+int gt_config_signal(const char *name);
 
 struct gt_config {
     /* all strings point into `text`, or are constants */
@@ -53,6 +56,8 @@ struct gt_config {
     /* not parsed: the constructor fills these in, "" until then */
     const char *cwd, *library;
     struct gt_window_spec window;
+    uint64_t snapshot_ns; /* 0: none */
+    int snapshot_signal;  /* 0: none */
     uint64_t memory_bytes;
     uint32_t ring_records; /* 0 or a power of two */
     uint32_t sources;      /* bit 1 << enum gt_source */

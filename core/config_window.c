@@ -1,5 +1,7 @@
-/* The value of GPUTALLY_WINDOW: parsed where config.c is, and for the same callers. */
+/* The values of GPUTALLY_WINDOW and _SNAPSHOT*: parsed where config.c is, and for the same callers.
+ */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include "core/config.h"
 
@@ -30,6 +32,24 @@ int gt_config_seconds(const char *s, size_t n, uint64_t *ns)
         part *= 10;
     *ns = seconds * 1000000000u + part;
     return *ns ? 0 : -EINVAL;
+}
+
+int gt_config_signal(const char *name)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } known[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"QUIT", SIGQUIT}};
+    uint64_t n;
+    if (!strncmp(name, "SIG", 3))
+        name += 3;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(name, known[i].name))
+            return known[i].number;
+    if (strncmp(name, "RTMIN+", 6) || number(name + 6, strlen(name + 6), &n) ||
+        n > (uint64_t)(SIGRTMAX - SIGRTMIN))
+        return 0;
+    return SIGRTMIN + (int)n;
 }
 
 /* If the text [s, s + n) begins with "WORD=", returns what is behind it. */

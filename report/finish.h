@@ -9,7 +9,9 @@ struct gt_finish_options {
     int keep_session; /* do not delete the session file when all outputs are written */
     int hold_table;   /* give the table back in the result instead of printing it to stderr */
     int quiet;        /* errors only */
-    int dead;         /* the user says so of a process that can't be judged from here */
+    int snapshot; /* a report of the process as it is now, in files of its own: nothing is claimed,
+                     nothing deleted. One that has ended is left to the real one: no file */
+    int dead;     /* the user says so of a process that can't be judged from here */
 };
 
 struct gt_finish_result {

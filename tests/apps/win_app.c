@@ -6,7 +6,10 @@
  * step, after{} kill N           in step N (0 is the first), with layer{op, op} open, kills itself
  *   timed MS         all{tick} for so long, a tick of 5 ms after the other
  *   sleep MS         all{} for so long, without any other call; sleepkill: then kills itself
- *   resume N         N steps, a resume, N steps, a pause, N steps */
+ *   idle MS          no call for so long
+ *   flush N          N times step{...} and a flush, with all{} around; says what the flushes
+ * returned mine MS          as timed, with a handler of its own for SIGUSR1 that counts; says how
+ * many resume N         N steps, a resume, N steps, a pause, N steps */
 #include "gputally.h"
 
 #include <pthread.h>
@@ -118,6 +121,22 @@ static void timed(int ms)
     gputally_range_pop();
 }
 
+static volatile sig_atomic_t caught;
+static void on_signal(int sig)
+{
+    caught += sig == SIGUSR1;
+}
+
+static void flushed(int n)
+{
+    gputally_range_push("all");
+    for (int i = 0; i < n; i++) {
+        step();
+        printf("flush %d\n", gputally_flush());
+    }
+    gputally_range_pop();
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -141,7 +160,18 @@ int main(int argc, char **argv)
         }
     else if (!strcmp(mode, "timed"))
         timed(n);
-    else if (!strncmp(mode, "sleep", 5)) {
+    else if (!strcmp(mode, "flush"))
+        flushed(n);
+    else if (!strcmp(mode, "idle"))
+        for (long long end = now_ms() + n; now_ms() < end;)
+            usleep(10000);
+    else if (!strcmp(mode, "mine")) {
+        signal(SIGUSR1, on_signal);
+        puts("ready");
+        fflush(stdout);
+        timed(n);
+        printf("caught %d\n", (int)caught);
+    } else if (!strncmp(mode, "sleep", 5)) {
         gputally_range_push("all");
         usleep((useconds_t)n * 1000);
         if (mode[5])

@@ -10,7 +10,10 @@
 
 int gt_load_session(struct gt_model *m, const struct gt_input *in, struct gt_err *e);
 int gt_load_json(struct gt_model *m, const struct gt_input *in, struct gt_err *e);
-/* Either, by its first bytes. "-": standard input. */
+/* What TVM's Report.json() writes. */
+int gt_load_tvm(struct gt_model *m, const struct gt_input *in, struct gt_err *e);
+int gt_load_is_tvm(const struct gt_input *in);
+/* Any of them, by its first bytes. "-": standard input. */
 int gt_load_file(struct gt_model *m, const char *path, struct gt_err *e);
 
 #endif

@@ -122,6 +122,55 @@ static void list(const struct item *i, const char *field, struct gt_list *l)
     }
 }
 
+/* {"IPC": {"ratio": 1.2}} */
+static void metrics(const struct item *i, const json_t *object, const char *field,
+                    struct gt_list *l)
+{
+    const char *name, *kind;
+    json_t *holder;
+    if (object && !json_is_object(object))
+        bad(i, field);
+    json_object_foreach((json_t *)object, name, holder)
+    {
+        struct gt_metric *v = gt_model_metric(i->r->m, l);
+        const json_t *value = json_object_iter_value(json_object_iter(holder));
+        int k = 0;
+        v->name = gt_model_textz(i->r->m, name);
+        kind = json_object_iter_key(json_object_iter(holder));
+        while (kind && k < GT_METRIC_KINDS && strcmp(gt_metric_names[k], kind))
+            k++;
+        if (!kind || k == GT_METRIC_KINDS || json_object_size(holder) != 1 ||
+            (k == GT_METRIC_STRING  ? !json_is_string(value)
+             : k == GT_METRIC_COUNT ? !json_is_integer(value)
+                                    : !json_is_number(value))) {
+            bad(i, field);
+            return;
+        }
+        v->kind = (uint8_t)k;
+        if (k == GT_METRIC_STRING)
+            v->text = gt_model_text(i->r->m, json_string_value(value), json_string_length(value));
+        else if (k == GT_METRIC_COUNT)
+            v->count = json_integer_value(value);
+        else
+            v->real = json_number_value(value);
+    }
+}
+
+static void read_devices(const struct item *i, uint32_t process)
+{
+    const json_t *object = json_object_get(i->object, "device_metrics");
+    const char *name;
+    json_t *of;
+    if (object && !json_is_object(object))
+        bad(i, "device_metrics");
+    json_object_foreach((json_t *)object, name, of)
+    {
+        struct gt_device_metrics d = {.process = process, .device = gt_model_textz(i->r->m, name)};
+        metrics(i, of, "device_metrics", &d.metrics);
+        *gt_model_device(i->r->m) = d;
+    }
+}
+
 static void read_threads(const struct item *p, uint32_t process)
 {
     const json_t *array = json_object_get(p->object, "threads"), *v;
@@ -169,8 +218,11 @@ static void read_process(const struct item *i)
     p->end_known = (uint8_t)truth(i, "end_known");
     p->library = string(i, "library");
     p->output = string(i, "output");
+    p->tvm = (uint8_t)truth(i, "tvm");
     list(i, "argv", &p->argv);
     list(i, "variables", &p->config);
+    metrics(i, json_object_get(i->object, "settings"), "settings", &p->settings);
+    read_devices(i, id);
     if (lost.object && !json_is_object(lost.object))
         bad(i, "lost");
     for (int k = 0; k < GT_LOST_INDICES; k++)
@@ -246,6 +298,7 @@ static void read_row(const struct item *i)
     r->device_memory = integer(i, "device_memory", INT64_MIN, INT64_MAX);
     r->self_device_memory = integer(i, "self_device_memory", INT64_MIN, INT64_MAX);
     read_values(i, &r->values);
+    metrics(i, json_object_get(i->object, "metrics"), "metrics", &r->metrics);
     r->flags = (truth(i, "folded") ? GT_ROW_FOLDED : 0) | (truth(i, "torn") ? GT_ROW_TORN : 0) |
                (truth(i, "is_legacy") ? GT_ROW_LEGACY : 0) |
                (truth(i, "is_user_annotation") ? GT_ROW_ANNOTATION : 0) |
@@ -453,6 +506,16 @@ int gt_load_json(struct gt_model *m, const struct gt_input *in, struct gt_err *e
     if (start == r.text.end || *start != '{')
         return gt_err_set(e, -ENODATA, "%s: not a gputally report", in->path);
     json_set_alloc_funcs(gt_mem_try, free);
+    if (gt_load_is_tvm(in)) {
+        /* ours have a member of that name too, but not without "format" */
+        struct gt_err ignored = {""};
+        struct reader look = r;
+        look.e = &ignored;
+        find_sections(&look, found);
+        if (!found[FORMAT].at)
+            return gt_load_tvm(m, in, e);
+        memset(found, 0, sizeof found);
+    }
     find_sections(&r, found);
     if (!r.bad && !check(&r, found)) {
         each(&r, found[PROCESSES], "processes", "process", read_process);

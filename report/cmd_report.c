@@ -17,12 +17,14 @@
 
 static void help(FILE *to)
 {
-    fputs("Usage: gputally report [options] FILE...\n"
-          "Shows what FILE holds: reports that were saved as json, or sessions, also of a program "
-          "that\n"
-          "still runs. Several are shown as one. FILE - is standard input.\n"
-          "  -f, --format NAME     ",
-          to);
+    fputs(
+        "Usage: gputally report [options] FILE...\n"
+        "Shows what FILE holds: reports that were saved as json, sessions, also of a program that\n"
+        "still runs, or what TVM's Report.json() wrote. One table a process; the formats for "
+        "other\n"
+        "programs hold all files as one. FILE - is standard input.\n"
+        "  -f, --format NAME     ",
+        to);
     for (size_t i = 0; i < gt_writer_count; i++)
         fprintf(to, "%s%s", i ? ", " : "", gt_writers[i].name);
     fprintf(to,
@@ -31,6 +33,9 @@ static void help(FILE *to)
             "                        %s\n"
             "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
             "  -g, --group-by LIST   keep apart by %s; may be repeated\n"
+            "      --no-sort         tvm-table: rows as they came\n"
+            "      --no-aggregate    tvm-table: a row a place in the call tree\n"
+            "      --no-col-sums     tvm-table: no row of sums\n"
             "  -o, --output FILE     write there instead of standard output\n"
             "      --force           replace FILE if it exists\n"
             "  -h, --help            this text\n",
@@ -93,6 +98,9 @@ static int parse(int argc, char **argv, struct request *q)
                                             {"sort-by", required_argument, NULL, 's'},
                                             {"row-limit", required_argument, NULL, 'n'},
                                             {"group-by", required_argument, NULL, 'g'},
+                                            {"no-sort", no_argument, NULL, 'X'},
+                                            {"no-aggregate", no_argument, NULL, 'Y'},
+                                            {"no-col-sums", no_argument, NULL, 'Z'},
                                             {"output", required_argument, NULL, 'o'},
                                             {"force", no_argument, NULL, 'F'},
                                             {"help", no_argument, NULL, 'h'},
@@ -101,6 +109,7 @@ static int parse(int argc, char **argv, struct request *q)
     const char *bad;
     uint32_t *order;
     const char *shape = NULL; /* the last option that a tree can't follow */
+    const char *tvm = NULL;   /* likewise, of tvm-table alone */
     char *end;
     unsigned by;
     int c, limited = 0;
@@ -146,6 +155,18 @@ static int parse(int argc, char **argv, struct request *q)
         case 'o':
             q->output = optarg;
             break;
+        case 'X':
+            q->options.no_sort = 1;
+            tvm = "--no-sort";
+            break;
+        case 'Y':
+            q->options.no_aggregate = 1;
+            tvm = "--no-aggregate";
+            break;
+        case 'Z':
+            q->options.no_col_sums = 1;
+            tvm = "--no-col-sums";
+            break;
         case 'F':
             q->force = 1;
             break;
@@ -169,6 +190,16 @@ static int parse(int argc, char **argv, struct request *q)
                 "gputally: %s is for tables: a tree shows every call under its caller, by total "
                 "time\n",
                 shape);
+        return 2;
+    }
+    if (shape && !(q->writer->bit & (GT_FORMAT_TABLE | GT_FORMAT_CSV | GT_FORMAT_JSON))) {
+        fprintf(stderr,
+                "gputally: %s is for table and csv: %s holds every place of the call tree\n", shape,
+                q->writer->name);
+        return 2;
+    }
+    if (tvm && q->writer->bit != GT_FORMAT_TVM_TABLE) {
+        fprintf(stderr, "gputally: %s is for --format tvm-table\n", tvm);
         return 2;
     }
     if (!limited && q->writer != gt_writer_find("table", 5))

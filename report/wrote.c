@@ -41,6 +41,9 @@ static void path(const char *text, size_t len)
 
 static int is_report(const char *file, size_t len)
 {
+    /* TVM's form has but a part of what the native one has */
+    if (len > 9 && !memcmp(file + len - 9, ".tvm.json", 9))
+        return 0;
     return len > 5 && !memcmp(file + len - 5, ".json", 5);
 }
 

@@ -6,8 +6,10 @@
 #include "report/mem.h"
 #include "report/once.h"
 #include "report/options.h"
+#include "report/part.h"
 #include "report/place.h"
 #include "report/writer.h"
+#include "report/wrote.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,6 +35,7 @@ static void help(FILE *to)
             "                        %s\n"
             "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
             "  -g, --group-by LIST   keep apart by %s; may be repeated\n"
+            "      --sum             one table of all processes\n"
             "      --no-sort         tvm-table: rows as they came\n"
             "      --no-aggregate    tvm-table: a row a place in the call tree\n"
             "      --no-col-sums     tvm-table: no row of sums\n"
@@ -52,7 +55,9 @@ struct request {
     struct gt_write_options options;
     const struct gt_writer *writer;
     const char *output;
-    int force;
+    int force, sum;
+    size_t *file; /* of a process: its position in argv */
+    char **argv;
 };
 
 /* The longest extension that fits: .tree.txt before .txt. */
@@ -68,6 +73,40 @@ static const struct gt_writer *by_extension(const char *path)
     return best;
 }
 
+/* Whose table follows. */
+static void heading(const struct gt_model *m, const struct request *q, size_t process,
+                    struct gt_sink *s)
+{
+    const struct gt_process *p = &m->processes[process];
+    const char *exe = gt_model_string(m, p->exe, NULL), *how = gt_wrote_ended(p->ended);
+    const char *file = q->argv[q->file[process]];
+    gt_sink_text(s, process ? "\n" : "");
+    gt_text_cell(s, strcmp(file, "-") ? file : "standard input", 0, SIZE_MAX, 1);
+    if (p->tvm) {
+        gt_sink_text(s, ": a report of TVM\n");
+        return;
+    }
+    gt_sink_format(s, ": process %lld (", (long long)p->pid);
+    gt_text_cell(s, strrchr(exe, '/') ? strrchr(exe, '/') + 1 : exe, 0, SIZE_MAX, 1);
+    gt_sink_format(s, ")%s%s\n", *how ? ", " : "", how);
+}
+
+static void write_all(const struct gt_model *m, const struct request *q, struct gt_sink *s)
+{
+    int tables = q->writer->bit & (GT_FORMAT_TABLE | GT_FORMAT_TVM_TABLE);
+    if (!tables || q->sum || m->process_count < 2) {
+        q->writer->write(m, &q->options, s);
+        return;
+    }
+    for (size_t i = 0; i < m->process_count; i++) {
+        struct gt_model part;
+        gt_part_init(&part, m, i);
+        heading(m, q, i, s);
+        q->writer->write(&part, &q->options, s);
+        gt_part_fini(&part);
+    }
+}
+
 static int write_out(const struct gt_model *m, const struct request *q)
 {
     struct gt_sink s;
@@ -76,7 +115,7 @@ static int write_out(const struct gt_model *m, const struct request *q)
     int rc;
     if (!q->output || !strcmp(q->output, "-")) {
         gt_sink_open(&s, STDOUT_FILENO);
-        q->writer->write(m, &q->options, &s);
+        write_all(m, q, &s);
         if ((rc = gt_sink_close(&s))) {
             gt_err_set(&e, rc, "standard output: %s", strerror(-rc));
             return complain(&e);
@@ -85,7 +124,7 @@ static int write_out(const struct gt_model *m, const struct request *q)
     }
     /* in memory first: if that runs out, there is no half of a file */
     gt_sink_open(&s, -1);
-    q->writer->write(m, &q->options, &s);
+    write_all(m, q, &s);
     char *text = gt_sink_take(&s, &len);
     rc = gt_place_put_file(q->output, text, len, q->force, &e);
     free(text);
@@ -98,6 +137,7 @@ static int parse(int argc, char **argv, struct request *q)
                                             {"sort-by", required_argument, NULL, 's'},
                                             {"row-limit", required_argument, NULL, 'n'},
                                             {"group-by", required_argument, NULL, 'g'},
+                                            {"sum", no_argument, NULL, 'S'},
                                             {"no-sort", no_argument, NULL, 'X'},
                                             {"no-aggregate", no_argument, NULL, 'Y'},
                                             {"no-col-sums", no_argument, NULL, 'Z'},
@@ -154,6 +194,9 @@ static int parse(int argc, char **argv, struct request *q)
             break;
         case 'o':
             q->output = optarg;
+            break;
+        case 'S':
+            q->sum = 1;
             break;
         case 'X':
             q->options.no_sort = 1;
@@ -233,11 +276,19 @@ int gt_cmd_report(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     gt_model_init(&m);
     status = 0;
-    for (int i = optind; i < argc && !status; i++)
+    q.argv = argv;
+    q.file = gt_mem_new(1, sizeof *q.file);
+    for (int i = optind; i < argc && !status; i++) {
+        size_t first = m.process_count;
         if (add_file(&m, argv[i], &e))
             status = complain(&e);
+        q.file = gt_mem_resize(q.file, m.process_count, sizeof *q.file);
+        for (size_t k = first; k < m.process_count; k++)
+            q.file[k] = (size_t)i;
+    }
     if (!status)
         status = write_out(&m, &q);
+    free(q.file);
     gt_model_fini(&m);
     return status;
 }

@@ -97,7 +97,7 @@ void gt_wrote_last(const char *files, const char *others)
             reports(others, 1);
         fputs(" --group-by thread", stderr);
         if (more >= FEW)
-            fprintf(stderr, "; it shows several files as one");
+            fprintf(stderr, "; it takes several files, --sum adds them up");
     }
     fputc('\n', stderr);
 }

@@ -140,4 +140,5 @@ bench: all $(BENCH) ## what a range costs, as ratios and instructions
 clean: ## removes the build folder
 	rm -rf $(B)
 
--include $(shell test -d $(B) && find $(B) -name '*.d')
+# build/torch holds others' folders of such names
+-include $(shell test -d $(B) && find $(B) -name torch -prune -o -type f -name '*.d' -print)

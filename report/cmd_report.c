@@ -35,6 +35,7 @@ static void help(FILE *to)
             "                        %s\n"
             "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
             "  -g, --group-by LIST   keep apart by %s; may be repeated\n"
+            "      --total-average   one row of table and csv, the sum of all calls\n"
             "      --sum             one table of all processes\n"
             "      --no-sort         tvm-table: rows as they came\n"
             "      --no-aggregate    tvm-table: a row a place in the call tree\n"
@@ -91,11 +92,15 @@ static void heading(const struct gt_model *m, const struct request *q, size_t pr
     gt_sink_format(s, ")%s%s\n", *how ? ", " : "", how);
 }
 
-static void write_all(const struct gt_model *m, const struct request *q, struct gt_sink *s)
+static void write_all(const struct gt_model *m, struct request *q, struct gt_sink *s)
 {
     int tables = q->writer->bit & (GT_FORMAT_TABLE | GT_FORMAT_TVM_TABLE);
+    struct gt_sink hint;
+    gt_sink_open(&hint, STDERR_FILENO);
+    q->options.hint = &hint;
     if (!tables || q->sum || m->process_count < 2) {
         q->writer->write(m, &q->options, s);
+        gt_sink_close(&hint);
         return;
     }
     for (size_t i = 0; i < m->process_count; i++) {
@@ -105,9 +110,10 @@ static void write_all(const struct gt_model *m, const struct request *q, struct 
         q->writer->write(&part, &q->options, s);
         gt_part_fini(&part);
     }
+    gt_sink_close(&hint);
 }
 
-static int write_out(const struct gt_model *m, const struct request *q)
+static int write_out(const struct gt_model *m, struct request *q)
 {
     struct gt_sink s;
     struct gt_err e = {""};
@@ -137,6 +143,7 @@ static int parse(int argc, char **argv, struct request *q)
                                             {"sort-by", required_argument, NULL, 's'},
                                             {"row-limit", required_argument, NULL, 'n'},
                                             {"group-by", required_argument, NULL, 'g'},
+                                            {"total-average", no_argument, NULL, 'T'},
                                             {"sum", no_argument, NULL, 'S'},
                                             {"no-sort", no_argument, NULL, 'X'},
                                             {"no-aggregate", no_argument, NULL, 'Y'},
@@ -191,6 +198,10 @@ static int parse(int argc, char **argv, struct request *q)
                 return 2;
             }
             q->options.group_by |= by;
+            break;
+        case 'T':
+            shape = "--total-average";
+            q->options.group_by |= GT_BY_NOTHING;
             break;
         case 'o':
             q->output = optarg;

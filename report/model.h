@@ -10,15 +10,18 @@
 /* Id of an interned string; 0 is "". Every string is valid UTF-8 without NUL: bad bytes were
  * replaced by U+FFFD when it came in, so no writer has to look. */
 typedef uint32_t gt_text;
+/* Every model knows these. */
+enum { GT_TEXT_NONE, GT_TEXT_TOTAL /* "Total" */, GT_TEXT_NO_SHAPES /* "[]" */ };
 
 enum gt_device { GT_CPU, GT_CUDA, GT_XPU, GT_PRIVATEUSE1, GT_DEVICES };
 extern const char *const gt_device_names[GT_DEVICES];
+extern const char *const gt_use_devices[GT_DEVICES]; /* PyTorch's use_device; NULL for the CPU */
 
 /* What could not be measured as asked, a process: X(name). In JSON under the same names. */
 /* clang-format off */
 #define GT_LOST_NAMES(X) \
     X(memory) X(nested) X(deep) X(late) X(unbalanced) X(overlapped) X(folded) X(clamped) \
-    X(inherited) X(left_open) X(silent) X(torn)
+    X(inherited) X(left_open) X(silent) X(duplicates) X(torn)
 /* clang-format on */
 enum gt_lost_index {
 #define X(name) GT_LOST_INDEX_##name,
@@ -67,6 +70,7 @@ enum gt_row_flags {
     GT_ROW_ANNOTATION = 4, /* a range that the user marked */
     GT_ROW_LEGACY = 8,     /* device time from event pairs */
     GT_ROW_TORN = 16,      /* the process was killed in the middle of an update */
+    GT_ROW_REMOTE = 32,    /* of another host: PyTorch's is_remote */
 };
 
 /* A place in a call tree. `kind` is enum gt_node_kind of core/layout.h (never ROOT). */
@@ -111,7 +115,10 @@ struct gt_process {
     uint8_t tvm;             /* no process: a report of TVM, its calls are rows of one thread */
     struct gt_list settings; /* metrics: the configuration of a TVM report */
     uint8_t end_known; /* 0: killed or gone on by exec; it ends with the latest event it shows */
+    uint8_t profile_memory; /* memory was asked for: its columns are shown, 0 or not */
+    uint8_t device;         /* enum gt_device: the one in use as far as its rows don't tell */
     int64_t lost[GT_LOST_INDICES];
+    int64_t excluded; /* calls left out by INCLUDE and EXCLUDE */
 };
 
 /* A range that was open at the end. Its time up to then is counted in `row`. */

@@ -47,7 +47,8 @@ struct table {
     struct gt_sink *s;
     struct column columns[COLUMNS];
     size_t count;
-    double self_ns, device_ns, flops_scale;
+    int64_t self_ns, device_ns;
+    double flops_scale;
 };
 
 static void column(struct table *t, int what, size_t width, const char *before, const char *device,
@@ -57,6 +58,20 @@ static void column(struct table *t, int what, size_t width, const char *before, 
     snprintf(c->title, sizeof c->title, "%s%s%s", before, device, after);
     c->what = what;
     c->width = width;
+}
+
+/* PyTorch's floats: a sum or mean is rounded for print as it rounds its own. */
+static double us(int64_t ns)
+{
+    return (double)ns / 1000;
+}
+
+static int wants_memory(const struct gt_model *m)
+{
+    for (size_t i = 0; i < m->process_count; i++)
+        if (m->processes[i].profile_memory)
+            return 1;
+    return 0;
 }
 
 static size_t widest(const struct gt_groups *g, size_t most, int what)
@@ -74,7 +89,8 @@ static void columns(struct table *t, const struct gt_write_options *o)
 {
     static const char *const units[] = {"FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"};
     const struct gt_groups *g = t->g;
-    int device = 0, memory = o->memory, device_memory = 0, node = 0, shapes = 0, overloads = 0;
+    int device = 0, memory = o->memory || wants_memory(g->model), device_memory = 0, node = 0,
+        shapes = 0, overloads = 0;
     int64_t least = 0;
     size_t thread = 0;
     for (size_t i = 0; i < g->count; i++) {
@@ -87,9 +103,9 @@ static void columns(struct table *t, const struct gt_write_options *o)
         overloads |= a->overload != 0;
         if (a->flops > 0 && (!least || a->flops < least))
             least = a->flops;
-        t->self_ns += (double)a->self_ns;
+        t->self_ns = gt_add(t->self_ns, a->self_ns);
         if (a->device == GT_CPU ? a->flags & GT_ROW_LEGACY : !(a->flags & GT_ROW_ANNOTATION))
-            t->device_ns += (double)a->self_device_ns;
+            t->device_ns = gt_add(t->device_ns, a->self_device_ns);
         if (o->group_by & GT_BY_THREAD && a->thread >= 0) {
             char title[GT_THREAD_BYTES];
             gt_text_thread(g->model, a->thread, title);
@@ -97,7 +113,9 @@ static void columns(struct table *t, const struct gt_write_options *o)
             thread = n > thread ? n : thread;
         }
     }
-    const char *name = g->device == GT_CPU ? "CUDA" : gt_device_names[g->device];
+    /* titles have PyTorch's use_device in capitals */
+    static const char *const titles[GT_DEVICES] = {"CUDA", "CUDA", "XPU", "PRIVATEUSEONE"};
+    const char *name = titles[g->device];
     size_t width = widest(g, NAME_WIDTH, NAME);
     column(t, NAME, width, "Name", "", "");
     if (overloads)
@@ -157,34 +175,34 @@ static void cell(const struct table *t, const struct column *c, const struct gt_
         return;
     }
     case SELF_PERCENT:
-        gt_text_share(text, (double)a->self_ns, t->self_ns);
+        gt_text_share(text, us(a->self_ns), us(t->self_ns));
         break;
     case SELF:
-        gt_text_time(text, (double)a->self_ns);
+        gt_text_us(text, us(a->self_ns));
         break;
     case TOTAL_PERCENT:
         if (a->flags & GT_ROW_ASYNC)
             strcpy(text, "0");
         else
-            gt_text_share(text, (double)a->total_ns, t->self_ns);
+            gt_text_share(text, us(a->total_ns), us(t->self_ns));
         break;
     case TOTAL:
-        gt_text_time(text, (double)a->total_ns);
+        gt_text_us(text, us(a->total_ns));
         break;
     case AVERAGE:
-        gt_text_time(text, (double)a->total_ns / calls);
+        gt_text_us(text, us(a->total_ns) / calls);
         break;
     case DEVICE_SELF:
-        gt_text_time(text, (double)a->self_device_ns);
+        gt_text_us(text, us(a->self_device_ns));
         break;
     case DEVICE_PERCENT:
-        gt_text_share(text, (double)a->self_device_ns, t->device_ns);
+        gt_text_share(text, us(a->self_device_ns), us(t->device_ns));
         break;
     case DEVICE_TOTAL:
-        gt_text_time(text, (double)a->device_ns);
+        gt_text_us(text, us(a->device_ns));
         break;
     case DEVICE_AVERAGE:
-        gt_text_time(text, (double)a->device_ns / calls);
+        gt_text_us(text, us(a->device_ns) / calls);
         break;
     case MEMORY:
         gt_text_memory(text, a->memory);
@@ -208,13 +226,9 @@ static void cell(const struct table *t, const struct column *c, const struct gt_
         if (a->thread >= 0)
             gt_text_thread(m, a->thread, text);
         break;
-    case SHAPES: {
-        const char *shapes = a->shapes ? gt_model_string(m, a->shapes, NULL) : "[]";
-        size_t n = strlen(shapes) < c->width ? strlen(shapes) : c->width;
-        gt_sink_fill(t->s, ' ', c->width - n);
-        gt_sink_put(t->s, shapes, n);
+    case SHAPES:
+        gt_text_cut(t->s, a->shapes ? gt_model_string(m, a->shapes, NULL) : "[]", c->width);
         return;
-    }
     case FLOPS:
         if (a->flops > 0)
             snprintf(text, sizeof text, "%8.3f", (double)a->flops * t->flops_scale);
@@ -249,11 +263,11 @@ void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_option
         gt_sink_text(s, "\n");
     }
     rule(&t);
-    gt_text_time(text, t.self_ns);
+    gt_text_us(text, us(t.self_ns));
     gt_sink_format(s, "Self CPU time total: %s\n", text);
     for (size_t c = 0; c < t.count; c++)
         if (t.columns[c].what == DEVICE_SELF) {
-            gt_text_time(text, t.device_ns);
+            gt_text_us(text, us(t.device_ns));
             gt_sink_format(s, "%s time total: %s\n", t.columns[c].title, text);
         }
     free(order);
@@ -332,8 +346,8 @@ void gt_out_table(const struct gt_model *m, const struct gt_write_options *o, st
     gt_group_rows(&g, m, o->group_by);
     gt_out_table_groups(&g, o, s);
     if (o->row_limit >= 0 && g.count > (size_t)o->row_limit)
-        gt_sink_format(s, "%zu of %zu rows; --row-limit -1 shows all\n", (size_t)o->row_limit,
-                       g.count);
+        gt_sink_format(o->hint ? o->hint : s, "%s%zu of %zu rows; --row-limit -1 shows all\n",
+                       o->hint ? "gputally: " : "", (size_t)o->row_limit, g.count);
     gt_groups_fini(&g);
     notes(m, s);
 }

@@ -26,7 +26,7 @@
     X(stddev, gt_avg_stddev_ns(a))
 
 #define X(name, value) #name " "
-const char gt_sort_names[] = SORTS(X) "name";
+const char gt_sort_names[] = SORTS(X) "name none";
 #undef X
 
 struct item {
@@ -79,7 +79,7 @@ int gt_group_sort(const struct gt_groups *g, const char *by, uint32_t **order)
     double value;
     struct gt_avg none = {0};
     int text = by && (!strcmp(by, "name") || !strcmp(by, "key"));
-    plain(by ? by : "", name, sizeof name);
+    plain(by && strcmp(by, "none") ? by : "", name, sizeof name);
     if (name[0] && !text && value_of(&none, name, &value))
         return -EINVAL;
     struct item *items = gt_mem_new(g->count, sizeof *items);

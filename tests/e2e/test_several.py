@@ -101,4 +101,7 @@ def test_groups_and_limits_hold_for_each(two):
     done = tool("report", "-n", "1", "-s", "count", "-g", "thread", "a.json", "b.json", cwd=folder)
     assert done.returncode == 0
     for _, table in parts(done.stdout):
-        assert "Thread" in table and "1 of " in table
+        lines = table.splitlines()
+        rules = [i for i, line in enumerate(lines) if line.startswith("---")]
+        assert "Thread" in lines[rules[0] + 1] and rules[2] - rules[1] == 2
+    assert re.fullmatch(r"(gputally: 1 of \d+ rows; --row-limit -1 shows all\n){2}", done.stderr), done.stderr

@@ -106,6 +106,55 @@ START_TEST(apart)
 }
 END_TEST
 
+/* What PyTorch would show as one row is one: is_async and the host only tell about the first. */
+START_TEST(as_torch)
+{
+    int32_t async = add("op", -1, 0, 1, 10), sync = add("op", -1, 2, 2, 20);
+    m.rows[async].flags = GT_ROW_ASYNC;
+    m.rows[async].kind = GT_KIND_ASYNC;
+    m.rows[async].source = m.rows[sync].source = GT_SOURCE_TORCH;
+    m.processes[0].host = gt_model_textz(&m, "one");
+    m.processes[1].host = gt_model_textz(&m, "two");
+    group(0);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_uint_eq(g.avgs[0].flags, GT_ROW_ASYNC);
+    group(GT_BY_RANK);
+    ck_assert_uint_eq(g.count, 2);
+    ck_assert_uint_eq(g.avgs[1].flags, GT_ROW_REMOTE); /* not on the host of rank 0 */
+    m.processes[0].rank = 5;
+    m.processes[1].rank = 0;
+    group(GT_BY_RANK);
+    ck_assert_uint_eq(g.avgs[0].flags, GT_ROW_ASYNC | GT_ROW_REMOTE);
+    ck_assert_uint_eq(g.avgs[1].flags, 0);
+    m.rows[async].shapes = GT_TEXT_NO_SHAPES;
+    group(GT_BY_SHAPE);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_uint_eq(g.avgs[0].shapes, 0);
+}
+END_TEST
+
+START_TEST(total)
+{
+    int32_t a = add("a", -1, 0, 1, 100);
+    m.rows[add("b", a, 0, 2, 10)].memory = -5;
+    add("c", a, 1, 3, 30);
+    m.rows[add("mark", -1, 0, 4, 0)].kind = GT_KIND_MARK;
+    group(GT_BY_NOTHING | GT_BY_SHAPE);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_str_eq(gt_model_string(&m, g.avgs[0].key, NULL), "Total");
+    ck_assert_int_eq(g.avgs[0].count, 6);
+    ck_assert_int_eq(g.avgs[0].total_ns, 140);
+    ck_assert_int_eq(g.avgs[0].memory, -5);
+    ck_assert_int_eq(g.avgs[0].rank, 0);
+    ck_assert_int_eq(g.avgs[0].threads, 2);
+    ck_assert_uint_eq(g.link_count, 0);
+    m.row_count = 0;
+    group(GT_BY_NOTHING);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_int_eq(g.avgs[0].count, 0);
+}
+END_TEST
+
 /* Every way of grouping has the same sums. */
 START_TEST(same_sums)
 {
@@ -122,7 +171,7 @@ START_TEST(same_sums)
         count += m.rows[r].count;
         self += m.rows[r].self_ns;
     }
-    for (unsigned by = 0; by < 32; by++) {
+    for (unsigned by = 0; by < 64; by++) {
         int64_t c = 0, s = 0;
         group(by);
         for (size_t i = 0; i < g.count; i++) {
@@ -131,7 +180,7 @@ START_TEST(same_sums)
         }
         ck_assert_int_eq(c, count);
         ck_assert_int_eq(s, self);
-        if (by & GT_BY_THREAD)
+        if (by & GT_BY_THREAD && !(by & GT_BY_NOTHING))
             ck_assert_uint_gt(g.count, 40);
     }
     group(0);
@@ -244,6 +293,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, links);
     tcase_add_test(t, apart);
+    tcase_add_test(t, as_torch);
+    tcase_add_test(t, total);
     tcase_add_test(t, same_sums);
     tcase_add_test(t, numbers);
     tcase_add_test(t, words);

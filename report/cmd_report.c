@@ -34,7 +34,8 @@ static void help(FILE *to)
             "  -s, --sort-by FIELD   order of table and csv, default self_cpu_time_total; one of\n"
             "                        %s\n"
             "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
-            "  -g, --group-by LIST   keep apart by %s; may be repeated\n"
+            "  -g, --group-by LIST   keep apart by %s; may be repeated;\n"
+            "                        stack:N looks at the N innermost frames\n"
             "      --total-average   one row of table and csv, the sum of all calls\n"
             "      --sum             one table of all processes\n"
             "      --no-sort         tvm-table: rows as they came\n"
@@ -197,6 +198,8 @@ static int parse(int argc, char **argv, struct request *q)
                 fprintf(stderr, "gputally: --group-by %s: there is %s\n", bad, gt_group_names);
                 return 2;
             }
+            if (GT_BY_FRAMES(by))
+                q->options.group_by &= 0xffff;
             q->options.group_by |= by;
             break;
         case 'T':

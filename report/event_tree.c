@@ -189,6 +189,7 @@ static void take_apart(struct build *b)
 static uint64_t hash_of(const struct gt_row *r)
 {
     uint64_t h = ((uint64_t)(uint32_t)r->parent << 32 | r->key) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 29 ^ r->stack) * 0x9e3779b97f4a7c15u;
     h = (h ^ h >> 29 ^ r->shapes ^ (uint64_t)r->overload << 32) * 0xff51afd7ed558ccdu;
     h ^= (uint64_t)r->thread << 40 ^ r->flags << 8 ^ (uint64_t)r->scope << 20 ^ r->device;
     h *= 0xc4ceb9fe1a85ec53u;
@@ -197,9 +198,9 @@ static uint64_t hash_of(const struct gt_row *r)
 
 static int same(const struct gt_row *a, const struct gt_row *b)
 {
-    return a->parent == b->parent && a->key == b->key && a->shapes == b->shapes &&
-           a->overload == b->overload && a->thread == b->thread && a->flags == b->flags &&
-           a->scope == b->scope && a->device == b->device;
+    return a->parent == b->parent && a->key == b->key && a->stack == b->stack &&
+           a->shapes == b->shapes && a->overload == b->overload && a->thread == b->thread &&
+           a->flags == b->flags && a->scope == b->scope && a->device == b->device;
 }
 
 /* The row that an event counts at; made for the first one. */
@@ -210,6 +211,7 @@ static int32_t find_row(struct build *b, const struct gt_event *e)
                           .thread = e->place,
                           .key = e->name,
                           .shapes = e->shapes,
+                          .stack = e->stack,
                           .overload = e->overload,
                           .scope = e->scope,
                           .device = e->device,

@@ -145,6 +145,40 @@ static void read_values(const struct gt_json_item *row, struct gt_values *v)
     v->last = gt_json_real(&i, "last");
 }
 
+/* Stacks of this file -> of the model, which may have some of another. */
+struct stacks {
+    uint32_t *ids;
+    size_t count, room;
+};
+
+static void read_stack(const struct gt_json_item *i)
+{
+    struct stacks *known = i->r->own;
+    struct gt_list frames = {0};
+    struct gt_model *m = i->r->m;
+    size_t before = m->list_count;
+    gt_json_list(i, "frames", &frames);
+    gt_text *copy = gt_mem_resize(NULL, frames.count, sizeof *copy);
+    if (frames.count)
+        memcpy(copy, m->lists + frames.first, frames.count * sizeof *copy);
+    m->list_count = before;
+    gt_mem_grow(&known->ids, &known->room, known->count, sizeof *known->ids);
+    known->ids[known->count++] = gt_model_stack(m, copy, frames.count);
+    free(copy);
+}
+
+static uint32_t read_stack_of(const struct gt_json_item *i)
+{
+    const struct stacks *known = i->r->own;
+    if (!json_object_get(i->object, "stack"))
+        return 0;
+    if (!known->count) {
+        gt_json_bad(i, "stack");
+        return 0;
+    }
+    return known->ids[gt_json_integer(i, "stack", 0, (int64_t)known->count - 1)];
+}
+
 static void read_row(const struct gt_json_item *i)
 {
     static const char *const kinds[] = {NULL, "range", "async", "mark", "counter"};
@@ -171,6 +205,7 @@ static void read_row(const struct gt_json_item *i)
     r->shapes = gt_json_string(i, "shapes");
     r->overload = gt_json_string(i, "overload");
     r->category = (uint32_t)gt_json_integer(i, "category", 0, UINT32_MAX);
+    r->stack = read_stack_of(i);
     r->source = source(i);
     r->kind = (uint8_t)gt_json_word(i, "kind", kinds, 5, -1);
     r->scope = (uint8_t)gt_json_integer(i, "scope", 0, 255);
@@ -216,8 +251,21 @@ static void read_open(const struct gt_json_item *i)
     o->since_ns = since;
 }
 
-enum { FORMAT, VERSION, PROCESSES, CALL_TREE, OPEN, SECTIONS };
-static const char *const names[SECTIONS] = {"format", "version", "processes", "call_tree", "open"};
+enum { FORMAT, VERSION, PROCESSES, CALL_TREE, OPEN, STACKS, SECTIONS };
+static const char *const names[SECTIONS] = {"format",    "version", "processes",
+                                            "call_tree", "open",    "stacks"};
+
+static void load_report(struct gt_json_reader *r, const struct gt_span *found)
+{
+    struct stacks *known = r->own = gt_mem_new(1, sizeof *known);
+    gt_json_each(r, found[PROCESSES], "processes", "process", read_process);
+    if (found[STACKS].at) /* older ones may have none */
+        gt_json_each(r, found[STACKS], "stacks", "stack", read_stack);
+    gt_json_each(r, found[CALL_TREE], "call_tree", "row", read_row);
+    gt_json_each(r, found[OPEN], "open", "open range", read_open);
+    free(known->ids);
+    free(known);
+}
 
 /* What the file says it is, once it is known to be something that we can read; else NULL. */
 static const char *format_of(struct gt_json_reader *r, const struct gt_span *found)
@@ -271,9 +319,7 @@ int gt_load_json(struct gt_model *m, const struct gt_input *in, struct gt_err *e
     if (format && !strcmp(format, "gputally-events")) {
         gt_load_events(&r);
     } else if (format) {
-        gt_json_each(&r, found[PROCESSES], "processes", "process", read_process);
-        gt_json_each(&r, found[CALL_TREE], "call_tree", "row", read_row);
-        gt_json_each(&r, found[OPEN], "open", "open range", read_open);
+        load_report(&r, found);
     }
     if (r.bad)
         return -ENODATA;

@@ -44,6 +44,8 @@ void gt_model_fini(struct gt_model *m)
     free(m->lists);
     free(m->metrics);
     free(m->devices);
+    free(m->stacks);
+    free(m->stack_hash);
     memset(m, 0, sizeof *m);
 }
 

@@ -80,6 +80,7 @@ struct gt_row {
     gt_text key, domain, label; /* label: what views show, `domain:key` */
     gt_text shapes, overload, category_name;
     uint32_t category;                   /* 0: none */
+    uint32_t stack;                      /* gt_model_stack, 0: none */
     uint8_t source, kind, scope, device; /* device: enum gt_device */
     uint32_t flags;                      /* enum gt_row_flags */
     int64_t count, failed;
@@ -142,10 +143,14 @@ struct gt_model {
     gt_text *lists;
     struct gt_metric *metrics;
     struct gt_device_metrics *devices;
+    struct gt_list *stacks;
     size_t process_count, thread_count, row_count, open_count, list_count;
     size_t metric_count, device_count;
     size_t process_room, thread_room, row_room, open_room, list_room;
     size_t metric_room, device_room;
+    size_t stack_count, stack_room;
+    uint32_t *stack_hash;
+    size_t stack_hash_size;
     /* strings */
     struct gt_string *strings;
     size_t string_count, string_room;
@@ -173,6 +178,11 @@ struct gt_device_metrics *gt_model_device(struct gt_model *m);
 /* Appends to *l, whose metrics must be the last ones. */
 struct gt_metric *gt_model_metric(struct gt_model *m, struct gt_list *l);
 void gt_model_list(struct gt_model *m, struct gt_list *l, gt_text text);
+
+/* The id, from 1 on, of a stack with these frames, innermost first; 0 if it has none. */
+uint32_t gt_model_stack(struct gt_model *m, const gt_text *frames, size_t count);
+/* Its frames, at most the `most` innermost ones; 0: all. */
+struct gt_list gt_model_frames(const struct gt_model *m, uint32_t stack, uint32_t most);
 
 /* Sets label from domain and key, and the times inside outermost ranges, of everything from these
  * positions on: loaders call it last. */

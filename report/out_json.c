@@ -279,7 +279,8 @@ static void average(const struct gt_groups *g, size_t id, unsigned by, struct gt
     us(s, ",\"self_device_time_total\":", a->self_device_ns);
     shapes(s, m, by & (GT_BY_SHAPE | GT_BY_NOTHING) && !a->shapes ? GT_TEXT_NO_SHAPES : a->shapes);
     string(s, ",\"overload_name\":", m, a->overload);
-    integer(s, ",\"stack\":[],\"scope\":", a->scope);
+    list(s, ",\"stack\":", m, a->stack);
+    integer(s, ",\"scope\":", a->scope);
     integer(s, ",\"cpu_memory_usage\":", a->memory);
     integer(s, ",\"device_memory_usage\":", a->device_memory);
     integer(s, ",\"self_cpu_memory_usage\":", a->self_memory);
@@ -353,6 +354,8 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
         string(s, ",\"shapes\":", m, r->shapes);
     if (r->overload)
         string(s, ",\"overload\":", m, r->overload);
+    if (r->stack)
+        integer(s, ",\"stack\":", r->stack - 1);
     some(s, ",\"scope\":", r->scope);
     if (r->device)
         plain(s, ",\"device\":", gt_device_names[r->device]);
@@ -470,7 +473,12 @@ void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, str
         gt_sink_text(s, i ? ",\n" : "\n");
         row(m, i, s);
     }
-    gt_sink_text(s, "],\n\"stacks\":[]");
+    gt_sink_text(s, "],\n\"stacks\":[");
+    for (size_t i = 0; i < m->stack_count; i++) {
+        list(s, i ? ",\n{\"frames\":" : "\n{\"frames\":", m, m->stacks[i]);
+        gt_sink_text(s, "}");
+    }
+    gt_sink_text(s, "]");
     events(m, "marks", GT_KIND_MARK, s);
     events(m, "counters", GT_KIND_COUNTER, s);
     open_ranges(m, s);

@@ -60,6 +60,8 @@ void gt_text_json(struct gt_sink *s, const char *text, size_t len);
 void gt_text_cell(struct gt_sink *s, const char *text, size_t width, size_t limit, int left);
 /* Likewise, but what does not fit into `width` is left out without a word. */
 void gt_text_cut(struct gt_sink *s, const char *text, size_t width);
+/* Likewise, but padded on the right, and cut in front, with "..." there: for places in files. */
+void gt_text_tail(struct gt_sink *s, const char *text, size_t width);
 /* Characters of that form of the text, uncut. */
 size_t gt_text_width(const char *text);
 /* 12.345ms; room for 40 bytes. */

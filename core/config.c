@@ -74,6 +74,10 @@ static const struct word format_words[] = {{"table", GT_FORMAT_TABLE},
                                            {"json", GT_FORMAT_JSON},
                                            {"csv", GT_FORMAT_CSV},
                                            {"tree", GT_FORMAT_TREE},
+                                           {"folded", GT_FORMAT_FOLDED},
+                                           {"tvm", GT_FORMAT_TVM},
+                                           {"tvm-csv", GT_FORMAT_TVM_CSV},
+                                           {"tvm-table", GT_FORMAT_TVM_TABLE},
                                            {"none", 0},
                                            {NULL, 0}};
 

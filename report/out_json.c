@@ -191,7 +191,15 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
         gt_sink_text(s, "}");
         first = 0;
     }
-    gt_sink_text(s, "]}");
+    gt_sink_text(s, "]");
+    if (p->tvm) {
+        truth(s, ",\"tvm\":", 1);
+        gt_sink_text(s, ",\"device_metrics\":");
+        gt_out_json_devices(m, id, s);
+        gt_sink_text(s, ",\"settings\":");
+        gt_out_json_metrics(m, p->settings, s);
+    }
+    gt_sink_text(s, "}");
 }
 
 /* FunctionEventAvg's input_shapes is a list of lists. Ours is text that looks like one, and JSON if
@@ -362,6 +370,10 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
     some(s, ",\"device_memory\":", r->device_memory);
     some(s, ",\"self_device_memory\":", r->self_device_memory);
     values(s, &r->values);
+    if (r->metrics.count) {
+        gt_sink_text(s, ",\"metrics\":");
+        gt_out_json_metrics(m, r->metrics, s);
+    }
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (r->flags & flags[i].flag)
             gt_sink_text(s, flags[i].text);
@@ -451,7 +463,12 @@ void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, str
         for (int k = 0; k < GT_LOST_INDICES; k++)
             sums[k] = gt_add(sums[k], m->processes[i].lost[k]);
     }
-    gt_sink_text(s, "],\n\"device_metrics\":{},\n\"key_averages\":[");
+    gt_sink_text(s, "],\n\"device_metrics\":");
+    if (m->process_count == 1)
+        gt_out_json_devices(m, 0, s);
+    else
+        gt_sink_text(s, "{}");
+    gt_sink_text(s, ",\n\"key_averages\":[");
     averages(m, o->group_by & ~(unsigned)GT_BY_NOTHING, s);
     gt_sink_text(s, "],\n\"total_average\":");
     averages(m, GT_BY_NOTHING, s);

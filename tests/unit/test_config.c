@@ -107,7 +107,7 @@ START_TEST(formats)
     PARSE("GPUTALLY_FORMAT=tabel");
     ck_assert_uint_eq(c.formats, GT_FORMAT_TABLE | GT_FORMAT_JSON);
     warned("GPUTALLY_FORMAT=tabel", "did you mean table?");
-    warned("GPUTALLY_FORMAT", "known: table json csv tree none");
+    warned("GPUTALLY_FORMAT", "known: table json csv tree folded tvm tvm-csv tvm-table none");
     PARSE("GPUTALLY_FORMAT=-json");
     warned("GPUTALLY_FORMAT", "unknown name '-json'");
     PARSE("GPUTALLY_FORMAT=none,json");

@@ -107,10 +107,9 @@ struct list {
     size_t count;
 };
 
-static int read_in_place(const struct gt_torch_rf *rf, struct gt_torch_inputs *in)
+static int read_in_place(const struct gt_torch_rf *rf, size_t at, struct gt_torch_inputs *in)
 {
-    const struct list *list =
-        (const void *)((const char *)rf + atomic_load_explicit(&list_at, memory_order_relaxed));
+    const struct list *list = (const void *)((const char *)rf + at);
 
     if (list->count > GT_TORCH_INPUTS)
         return -1;
@@ -211,24 +210,24 @@ static int compare(const struct tried *t, const struct gt_torch_inputs *in)
     return equal;
 }
 
-/* 1 if some list in there has a tensor that must not be asked. */
-static int must_not_ask(const struct gt_torch_rf *rf, size_t from, size_t limit)
+/* Where a list lies that has a tensor that must not be asked; 0: there is none. */
+static size_t must_not_ask(const struct gt_torch_rf *rf, size_t from, size_t limit)
 {
     struct tried t;
 
     for (size_t at = from; at < limit; at += 8)
         if (try_list(rf, at, &t) == 0 && t.custom)
-            return 1;
+            return at;
     return 0;
 }
 
-/* One of the first operators. Where it is not certain that inputSizes may be asked, its sizes stay
- * unknown. */
+/* One of the first operators. With a tensor that must not be asked it proves nothing, but has been
+ * found to be readable. */
 static __attribute__((noinline, cold)) int prove(const struct gt_torch_rf *rf,
                                                  struct gt_torch_inputs *in)
 {
     size_t known = atomic_load_explicit(&list_at, memory_order_relaxed);
-    size_t from = known ? known : LIST_FIRST, limit = known ? known + 1 : LIST_LIMIT;
+    size_t from = known ? known : LIST_FIRST, limit = known ? known + 1 : LIST_LIMIT, custom;
     struct tried t;
 
     if ((!atomic_load_explicit(&sizes_at, memory_order_relaxed) && find_sizes() < 0) ||
@@ -237,7 +236,10 @@ static __attribute__((noinline, cold)) int prove(const struct gt_torch_rf *rf,
         atomic_store_explicit(&state, REFUSED, memory_order_relaxed);
         return ask(rf, in);
     }
-    if (must_not_ask(rf, from, limit) || ask(rf, in) < 0)
+    custom = must_not_ask(rf, from, limit);
+    if (custom)
+        return read_in_place(rf, custom, in);
+    if (ask(rf, in) < 0)
         return -1;
     for (size_t at = from; at < limit; at += 8) {
         int equal = try_list(rf, at, &t) < 0 ? 0 : compare(&t, in);
@@ -267,7 +269,7 @@ int gt_torch_inputs_read(const struct gt_torch_rf *rf, struct gt_torch_inputs *i
     in->count = 0;
     switch (atomic_load_explicit(&state, memory_order_acquire)) {
     case PROVED:
-        return read_in_place(rf, in);
+        return read_in_place(rf, atomic_load_explicit(&list_at, memory_order_relaxed), in);
     case TRYING:
         return prove(rf, in);
     }

@@ -109,6 +109,8 @@ static void read_process(const struct gt_json_item *i)
     p->library = gt_json_string(i, "library");
     p->output = gt_json_string(i, "output");
     p->excluded = gt_json_amount(i, "excluded");
+    p->recorded_ns = json_object_get(i->object, "recorded_ns") ? gt_json_amount(i, "recorded_ns")
+                                                               : p->duration_ns;
     gt_json_list(i, "argv", &p->argv);
     gt_json_list(i, "variables", &p->config);
     p->tvm = (uint8_t)gt_json_truth(i, "tvm");

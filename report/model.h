@@ -21,7 +21,7 @@ extern const char *const gt_use_devices[GT_DEVICES]; /* PyTorch's use_device; NU
 /* clang-format off */
 #define GT_LOST_NAMES(X) \
     X(memory) X(nested) X(deep) X(late) X(unbalanced) X(overlapped) X(folded) X(clamped) \
-    X(inherited) X(left_open) X(silent) X(duplicates) X(torn)
+    X(inherited) X(left_open) X(cut) X(silent) X(duplicates) X(torn)
 /* clang-format on */
 enum gt_lost_index {
 #define X(name) GT_LOST_INDEX_##name,
@@ -119,7 +119,8 @@ struct gt_process {
     uint8_t profile_memory; /* memory was asked for: its columns are shown, 0 or not */
     uint8_t device;         /* enum gt_device: the one in use as far as its rows don't tell */
     int64_t lost[GT_LOST_INDICES];
-    int64_t excluded; /* calls left out by INCLUDE and EXCLUDE */
+    int64_t recorded_ns; /* how long the window was open: all of it without GPUTALLY_WINDOW */
+    int64_t excluded;    /* calls left out by INCLUDE and EXCLUDE */
 };
 
 /* A range that was open at the end. Its time up to then is counted in `row`. */

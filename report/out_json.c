@@ -174,6 +174,7 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
     string(s, ",\"library\":", m, p->library);
     string(s, ",\"output\":", m, p->output);
     list(s, ",\"variables\":", m, p->config);
+    integer(s, ",\"recorded_ns\":", p->recorded_ns);
     integer(s, ",\"excluded\":", p->excluded);
     gt_sink_text(s, ",\"lost\":");
     lost(s, p->lost);
@@ -417,16 +418,19 @@ static void coverage(const struct gt_model *m, struct gt_sink *s)
 {
     gt_sink_text(s, ",\n\"coverage\":[");
     for (size_t i = 0; i < m->process_count; i++) {
-        int64_t wall = m->processes[i].duration_ns;
+        int64_t wall = m->processes[i].duration_ns, on = m->processes[i].recorded_ns;
         int first = 1;
         integer(s, i ? ",\n{\"process\":" : "\n{\"process\":", (int64_t)i);
         integer(s, ",\"wall_ns\":", wall);
+        integer(s, ",\"recorded_ns\":", on);
         gt_sink_text(s, ",\"threads\":[");
         for (size_t k = 0; k < m->thread_count; k++) {
             if (m->threads[k].process != i)
                 continue;
             integer(s, first ? "{\"thread\":" : ",{\"thread\":", (int64_t)k);
-            integer(s, ",\"inside_ns\":", m->threads[k].inside_ns);
+            int64_t inside = m->threads[k].inside_ns;
+            integer(s, ",\"inside_ns\":", inside);
+            integer(s, ",\"outside_ns\":", on > inside ? on - inside : 0);
             gt_sink_text(s, "}");
             first = 0;
         }

@@ -74,6 +74,10 @@ static const struct word format_words[] = {{"table", GT_FORMAT_TABLE},
                                            {"json", GT_FORMAT_JSON},
                                            {"csv", GT_FORMAT_CSV},
                                            {"tree", GT_FORMAT_TREE},
+                                           {"folded", GT_FORMAT_FOLDED},
+                                           {"tvm", GT_FORMAT_TVM},
+                                           {"tvm-csv", GT_FORMAT_TVM_CSV},
+                                           {"tvm-table", GT_FORMAT_TVM_TABLE},
                                            {"none", 0},
                                            {NULL, 0}};
 
@@ -233,8 +237,9 @@ static const struct word *find_word(const struct word *words, const char *word, 
     return NULL;
 }
 
+/* `but_from`: what a list that begins by taking something away begins with; 0: none may. */
 static int parse_words(struct gt_config *c, int option, const char *value, const struct word *words,
-                       int signs, uint32_t *out)
+                       uint32_t but_from, uint32_t *out)
 {
     const char *list = value, *word;
     size_t len;
@@ -242,7 +247,7 @@ static int parse_words(struct gt_config *c, int option, const char *value, const
     int any = 0, none = 0;
 
     while (next_word(&list, &word, &len)) {
-        int minus = signs && word[0] == '-';
+        int minus = but_from && word[0] == '-';
         const struct word *w = find_word(words, word + minus, len - minus);
 
         if (!w) {
@@ -251,7 +256,7 @@ static int parse_words(struct gt_config *c, int option, const char *value, const
         }
         /* a list that begins by taking something away means "all but" */
         if (minus && !any)
-            bits = words[0].bits;
+            bits = but_from;
         bits = minus ? bits & ~w->bits : bits | w->bits;
         none |= !w->bits;
         any = 1;
@@ -438,6 +443,7 @@ static int place(struct gt_config *c, size_t *used, const char *s, size_t len, c
 static void parse_one(struct gt_config *c, int option, const char *v)
 {
     uint64_t n;
+    uint32_t bits = 0;
     const char *s = v;
     int *flag;
 
@@ -457,7 +463,9 @@ static void parse_one(struct gt_config *c, int option, const char *v)
         parse_words(c, option, v, format_words, 0, &c->formats);
         break;
     case SOURCES:
-        parse_words(c, option, v, source_words, 1, &c->sources);
+        /* all but: of what is recorded by default */
+        parse_words(c, option, options[option].fallback, source_words, UINT32_MAX, &bits);
+        parse_words(c, option, v, source_words, bits, &c->sources);
         break;
     case LEVEL:
         if (parse_number(&s, &n) || *s || n > 2)

@@ -12,6 +12,10 @@ enum gt_format {
     GT_FORMAT_JSON = 2,
     GT_FORMAT_CSV = 4,
     GT_FORMAT_TREE = 8,
+    GT_FORMAT_FOLDED = 16,
+    GT_FORMAT_TVM = 32,
+    GT_FORMAT_TVM_CSV = 64,
+    GT_FORMAT_TVM_TABLE = 128,
 };
 
 /* Set by `run` for the processes below it; not for users, so not in config.def:

@@ -60,7 +60,7 @@ int gt_elf_unchanged(uint64_t adds, uint64_t subs)
     return s.adds == adds && s.subs == subs;
 }
 
-/* ---- the function ---- */
+/* ---- the symbol ---- */
 
 struct tables {
     const uint32_t *hash;
@@ -117,7 +117,7 @@ void *gt_elf_symbol(const struct gt_elf *elf, const char *name)
         const ElfW(Sym) *s = &t.symbols[n];
 
         if ((h | 1) == (wanted | 1) && s->st_shndx != SHN_UNDEF &&
-            ELF64_ST_TYPE(s->st_info) == STT_FUNC && strcmp(t.strings + s->st_name, name) == 0)
+            ELF64_ST_TYPE(s->st_info) != STT_GNU_IFUNC && strcmp(t.strings + s->st_name, name) == 0)
             return (void *)(elf->base + s->st_value);
         if (h & 1)
             return NULL;

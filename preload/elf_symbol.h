@@ -1,4 +1,4 @@
-/* Looking a function up in a loaded library without the loader: where dlsym may not be called (an
+/* Looking a symbol up in a loaded library without the loader: where dlsym may not be called (an
  * allocator's hook), or would fail and allocate. */
 #ifndef GT_ELF_SYMBOL_H
 #define GT_ELF_SYMBOL_H
@@ -21,7 +21,8 @@ int gt_elf_find(const char *prefix, struct gt_elf *elf, uint64_t *adds, uint64_t
 /* 1 if the loader has added or removed nothing since it counted so many. */
 int gt_elf_unchanged(uint64_t adds, uint64_t subs);
 
-/* Address of the function that the library defines under `name`; NULL if it has none. */
+/* Address of the function or variable that the library defines under `name`; NULL if it has none.
+ */
 void *gt_elf_symbol(const struct gt_elf *elf, const char *name);
 
 #endif

@@ -130,12 +130,12 @@ static _Atomic int state;
 
 static int pause_as(int what)
 {
-    int none = RECORDING;
+    int was = RECORDING, pausing = PAUSING;
 
-    if (!atomic_compare_exchange_strong(&state, &none, PAUSING))
-        return none;
+    if (!atomic_compare_exchange_strong(&state, &was, PAUSING))
+        return was;
     gt_pause();
-    atomic_store(&state, what);
+    atomic_compare_exchange_strong(&state, &pausing, what); /* unless detached meanwhile */
     return RECORDING;
 }
 
@@ -147,9 +147,14 @@ void on_pause(void)
 
 void on_resume(void)
 {
-    int paused = PAUSED;
+    int was = PAUSED;
 
-    if (atomic_compare_exchange_strong(&state, &paused, RECORDING))
+    if (!gt_source_on(GT_SOURCE_ITT))
+        return;
+    /* without a pause of ITT's it must not end one of another source's, but it may be what a window
+     * waits for that begins with a resume */
+    if (atomic_compare_exchange_strong(&state, &was, RECORDING) ||
+        (was == RECORDING && atomic_load(&gt_paused) == 0))
         gt_resume();
 }
 

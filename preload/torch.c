@@ -13,6 +13,7 @@
 #include "core/say.h"
 #include "dl.h"
 #include "elf_symbol.h"
+#include "torch_inputs.h"
 
 #define LIBRARY "libtorch_cpu.so"
 
@@ -108,6 +109,8 @@ static void start_with(const struct gt_elf *elf)
         return;
     }
     choose();
+    if (gt_torch_wants.shapes | gt_torch_wants.flops)
+        gt_torch_inputs_init();
     add_callbacks();
     atomic_store_explicit(&failed, 0, memory_order_relaxed);
     atomic_store_explicit(&live, 1, memory_order_release);

@@ -2,7 +2,7 @@
  *   torch.c         finds libtorch_cpu.so and has our callbacks called
  *   torch_op.c      the callbacks
  *   torch_stub.c    the instructions between PyTorch's C++ and our C
- *   torch_shapes.c  input sizes as text; torch_flops.c  operations of a call
+ *   torch_inputs.c  input sizes; torch_shapes.c  as text; torch_flops.c  operations of a call
  *   torch_memory.c  allocations; torch_known.c  which of them the program's own profiler knows
  *   torch_window.c  when the program's own profiler runs */
 #ifndef GT_TORCH_H

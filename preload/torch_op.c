@@ -37,13 +37,15 @@ static __attribute__((noinline)) void push_with_sizes(const struct gt_torch_rf *
                                                       struct gt_op *op)
 {
     char shapes[GT_TORCH_SHAPES_BYTES];
-    struct gt_torch_sizes sizes = gt_torch_calls.input_sizes(rf, 0);
+    struct gt_torch_inputs in;
 
-    if (gt_torch_wants.flops)
-        op->flops = gt_torch_flops(rf, op->name, &sizes);
-    if (gt_torch_wants.shapes)
-        op->shapes = gt_torch_shapes(shapes, &sizes);
-    gt_torch_shapes_free(&sizes);
+    if (gt_torch_inputs_read(rf, &in) == 0) {
+        if (gt_torch_wants.flops)
+            op->flops = gt_torch_flops(rf, op->name, &in);
+        if (gt_torch_wants.shapes)
+            op->shapes = gt_torch_shapes(shapes, &in);
+    }
+    gt_torch_inputs_free(&in);
     gt_op_push(op);
 }
 

@@ -2,9 +2,6 @@
  * it, so it writes digits itself. */
 #include "torch_shapes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The longest number, and what may stand around it. */
 #define NUMBER_BYTES 24
 
@@ -26,38 +23,33 @@ static char *put_number(char *o, int64_t value)
     return o;
 }
 
-const char *gt_torch_shapes(char *out, const struct gt_torch_sizes *sizes)
+const char *gt_torch_shapes(char *out, const struct gt_torch_inputs *in)
 {
     char *o = out, *limit = out + GT_TORCH_SHAPES_BYTES - 2 * NUMBER_BYTES;
 
     *o++ = '[';
-    for (const struct gt_torch_dims *d = sizes->begin; d < sizes->end; d++) {
+    for (size_t i = 0; i < in->count; i++) {
+        const struct gt_torch_view *v = &in->views[i];
+
         if (o > limit)
             return NULL;
-        if (d != sizes->begin) {
+        if (i) {
             *o++ = ',';
             *o++ = ' ';
         }
         *o++ = '[';
-        for (const int64_t *n = d->begin; n < d->end; n++) {
+        for (size_t d = 0; d < v->count; d++) {
             if (o > limit)
                 return NULL;
-            if (n != d->begin) {
+            if (d) {
                 *o++ = ',';
                 *o++ = ' ';
             }
-            o = put_number(o, *n);
+            o = put_number(o, v->dims[d]);
         }
         *o++ = ']';
     }
     *o++ = ']';
     *o = 0;
     return out;
-}
-
-void gt_torch_shapes_free(struct gt_torch_sizes *sizes)
-{
-    for (struct gt_torch_dims *d = sizes->begin; d < sizes->end; d++)
-        free(d->begin);
-    free(sizes->begin);
 }

@@ -1,7 +1,8 @@
-/* Events -> call tree -> rows, as PyTorch's EventList._build_tree and FunctionEvent do it, but for
- * two things. What a duplicate launched is added to what its parent did, not put in its place. And
- * everything is done in one pass over events in order of their start, so that a million take a
- * second. Called by load_events.c; single thread. */
+/* Events -> call tree -> rows, with the results of PyTorch's EventList._build_tree and
+ * FunctionEvent but for two. What a duplicate launched is added to what its parent did, not put in
+ * its place. And a thread of one node is one thread, also where another node has one of that number
+ * (there they fall to pieces unless the list has them apart). Passes over the events in order of
+ * their start: reading them takes longer. Called by load_events.c; single thread. */
 #include "report/load_events.h"
 #include "core/layout.h"
 #include "report/mem.h"
@@ -189,6 +190,7 @@ static void take_apart(struct build *b)
 static uint64_t hash_of(const struct gt_row *r)
 {
     uint64_t h = ((uint64_t)(uint32_t)r->parent << 32 | r->key) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 29 ^ r->stack) * 0x9e3779b97f4a7c15u;
     h = (h ^ h >> 29 ^ r->shapes ^ (uint64_t)r->overload << 32) * 0xff51afd7ed558ccdu;
     h ^= (uint64_t)r->thread << 40 ^ r->flags << 8 ^ (uint64_t)r->scope << 20 ^ r->device;
     h *= 0xc4ceb9fe1a85ec53u;
@@ -197,9 +199,9 @@ static uint64_t hash_of(const struct gt_row *r)
 
 static int same(const struct gt_row *a, const struct gt_row *b)
 {
-    return a->parent == b->parent && a->key == b->key && a->shapes == b->shapes &&
-           a->overload == b->overload && a->thread == b->thread && a->flags == b->flags &&
-           a->scope == b->scope && a->device == b->device;
+    return a->parent == b->parent && a->key == b->key && a->stack == b->stack &&
+           a->shapes == b->shapes && a->overload == b->overload && a->thread == b->thread &&
+           a->flags == b->flags && a->scope == b->scope && a->device == b->device;
 }
 
 /* The row that an event counts at; made for the first one. */
@@ -210,6 +212,7 @@ static int32_t find_row(struct build *b, const struct gt_event *e)
                           .thread = e->place,
                           .key = e->name,
                           .shapes = e->shapes,
+                          .stack = e->stack,
                           .overload = e->overload,
                           .scope = e->scope,
                           .device = e->device,

@@ -59,13 +59,20 @@ static void render(struct job *j)
     struct gt_write_options o = {.sort_by = "self_cpu_time_total", .row_limit = 100};
     for (size_t i = 0; i < gt_writer_count; i++) {
         const struct gt_writer *w = &gt_writers[i];
-        int table = w->bit == GT_FORMAT_TABLE;
+        /* both are for people: to stderr */
+        int table = (w->bit & (GT_FORMAT_TABLE | GT_FORMAT_TVM_TABLE)) != 0;
         struct gt_sink s;
         if (!(j->formats & (unsigned)w->bit) || (table && j->quiet) ||
             (table && j->options->snapshot))
             continue;
         o.row_limit = table ? 100 : -1;
         gt_sink_open(&s, -1);
+        if (table && j->out->table) {
+            gt_sink_text(&s, j->out->table);
+            gt_sink_text(&s, "\n");
+            free(j->out->table);
+            j->out->table = NULL;
+        }
         w->write(&j->model, &o, &s);
         if (table) {
             j->out->table = gt_sink_take(&s, NULL);

@@ -47,6 +47,8 @@ static void identity(const struct gt_model *m, const struct gt_row *r, unsigned 
     /* to PyTorch an operator without inputs is one whose inputs nobody saw */
     want->shapes = by & GT_BY_SHAPE && r->shapes != GT_TEXT_NO_SHAPES ? r->shapes : 0;
     want->overload = by & GT_BY_OVERLOAD ? r->overload : 0;
+    if (by & GT_BY_STACK)
+        want->stack = gt_model_frames(m, r->stack, GT_BY_FRAMES(by));
     want->device = r->device;
     want->flags = r->flags & (GT_ROW_ANNOTATION | GT_ROW_LEGACY | GT_ROW_ASYNC | GT_ROW_REMOTE);
     want->split = split(r);
@@ -56,18 +58,26 @@ static void identity(const struct gt_model *m, const struct gt_row *r, unsigned 
     want->scope = r->scope;
 }
 
-static uint64_t hash_of(const struct gt_avg *a, unsigned by)
+static uint64_t hash_of(const struct gt_model *m, const struct gt_avg *a, unsigned by)
 {
     uint64_t h = a->key * 0x9e3779b97f4a7c15u;
     h = (h ^ a->shapes ^ (uint64_t)a->overload << 32) * 0xff51afd7ed558ccdu;
     h = (h ^ h >> 29 ^ (uint64_t)a->thread << 12 ^ a->device ^ a->split << 4) * 0xc4ceb9fe1a85ec53u;
+    for (uint32_t i = 0; i < a->stack.count; i++)
+        h = (h ^ h >> 31 ^ m->lists[a->stack.first + i]) * 0xff51afd7ed558ccdu;
     if (by & GT_BY_RANK)
         h = (h ^ (uint64_t)a->rank) * 0x9e3779b97f4a7c15u;
     return h ^ h >> 31;
 }
 
-static int same(const struct gt_avg *a, const struct gt_avg *b, unsigned by)
+static int same(const struct gt_model *m, const struct gt_avg *a, const struct gt_avg *b,
+                unsigned by)
 {
+    if (a->stack.count != b->stack.count)
+        return 0;
+    for (uint32_t i = 0; i < a->stack.count; i++)
+        if (m->lists[a->stack.first + i] != m->lists[b->stack.first + i])
+            return 0;
     return a->key == b->key && a->shapes == b->shapes && a->overload == b->overload &&
            a->device == b->device && a->split == b->split && a->thread == b->thread &&
            (!(by & GT_BY_RANK) || a->rank == b->rank);
@@ -79,7 +89,7 @@ static void grow(struct table *t, const struct gt_groups *g, unsigned by)
     t->size = t->size ? t->size * 2 : 256;
     t->slots = gt_mem_new(t->size, sizeof *t->slots);
     for (size_t i = 0; i < g->count; i++) {
-        size_t at = hash_of(&g->avgs[i], by) & (t->size - 1);
+        size_t at = hash_of(g->model, &g->avgs[i], by) & (t->size - 1);
         while (t->slots[at])
             at = (at + 1) & (t->size - 1);
         t->slots[at] = (uint32_t)i + 1;
@@ -93,9 +103,9 @@ static uint32_t place(struct gt_groups *g, struct table *t, const struct gt_row 
     if (g->count * 2 >= t->size)
         grow(t, g, by);
     identity(g->model, r, by, &want);
-    size_t at = hash_of(&want, by) & (t->size - 1);
+    size_t at = hash_of(g->model, &want, by) & (t->size - 1);
     for (; t->slots[at]; at = (at + 1) & (t->size - 1))
-        if (same(&g->avgs[t->slots[at] - 1], &want, by))
+        if (same(g->model, &g->avgs[t->slots[at] - 1], &want, by))
             return t->slots[at] - 1;
     if (is_remote(g->model, process_of(g->model, r)))
         want.flags |= GT_ROW_REMOTE;

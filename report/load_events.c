@@ -69,6 +69,25 @@ static gt_text read_shapes(const struct gt_json_item *i)
     return id;
 }
 
+static uint32_t read_stack(const struct gt_json_item *i)
+{
+    const json_t *array = json_object_get(i->object, "stack"), *v;
+    size_t k, n = json_array_size(array);
+    gt_text *frames = gt_mem_new(n, sizeof *frames);
+    if (array && !json_is_array(array) && !json_is_null(array))
+        gt_json_bad(i, "stack");
+    json_array_foreach((json_t *)array, k, v)
+    {
+        if (!json_is_string(v))
+            gt_json_bad(i, "stack");
+        else
+            frames[k] = gt_model_text(i->r->m, json_string_value(v), json_string_length(v));
+    }
+    uint32_t id = gt_model_stack(i->r->m, frames, n);
+    free(frames);
+    return id;
+}
+
 /* Time of the kernels that the event itself launched. */
 static int64_t read_kernels(const struct gt_json_item *i)
 {
@@ -101,6 +120,7 @@ static void read_event(const struct gt_json_item *i)
     e.name = name.label;
     e.overload = gt_json_string(i, "overload_name");
     e.shapes = read_shapes(i);
+    e.stack = read_stack(i);
     e.start_ns = ns_of(i, "start_us");
     e.end_ns = ns_of(i, "end_us");
     if (e.end_ns < e.start_ns)

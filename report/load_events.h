@@ -7,6 +7,7 @@
 /* Names and meanings as in PyTorch's FunctionEvent; memory, flops, kernels are its own or what was
  * measured around it, as there. */
 struct gt_event {
+    uint32_t stack;
     gt_text name, shapes, overload;         /* name: as it is shown, ProfilerStep* */
     int64_t start_ns, end_ns, thread, node; /* node: rank, -1 none */
     int64_t kernel_ns, flops, memory, device_memory;

@@ -9,6 +9,55 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* {"IPC": {"ratio": 1.2}} */
+static void read_metrics(const struct gt_json_item *i, const json_t *object, const char *field,
+                         struct gt_list *l)
+{
+    const char *name, *kind;
+    json_t *holder;
+    if (object && !json_is_object(object))
+        gt_json_bad(i, field);
+    json_object_foreach((json_t *)object, name, holder)
+    {
+        struct gt_metric *v = gt_model_metric(i->r->m, l);
+        const json_t *value = json_object_iter_value(json_object_iter(holder));
+        int k = 0;
+        v->name = gt_model_textz(i->r->m, name);
+        kind = json_object_iter_key(json_object_iter(holder));
+        while (kind && k < GT_METRIC_KINDS && strcmp(gt_metric_names[k], kind))
+            k++;
+        if (!kind || k == GT_METRIC_KINDS || json_object_size(holder) != 1 ||
+            (k == GT_METRIC_STRING  ? !json_is_string(value)
+             : k == GT_METRIC_COUNT ? !json_is_integer(value)
+                                    : !json_is_number(value))) {
+            gt_json_bad(i, field);
+            return;
+        }
+        v->kind = (uint8_t)k;
+        if (k == GT_METRIC_STRING)
+            v->text = gt_model_text(i->r->m, json_string_value(value), json_string_length(value));
+        else if (k == GT_METRIC_COUNT)
+            v->count = json_integer_value(value);
+        else
+            v->real = json_number_value(value);
+    }
+}
+
+static void read_devices(const struct gt_json_item *i, uint32_t process)
+{
+    const json_t *object = json_object_get(i->object, "device_metrics");
+    const char *name;
+    json_t *of;
+    if (object && !json_is_object(object))
+        gt_json_bad(i, "device_metrics");
+    json_object_foreach((json_t *)object, name, of)
+    {
+        struct gt_device_metrics d = {.process = process, .device = gt_model_textz(i->r->m, name)};
+        read_metrics(i, of, "device_metrics", &d.metrics);
+        *gt_model_device(i->r->m) = d;
+    }
+}
+
 static void read_threads(const struct gt_json_item *p, uint32_t process)
 {
     const json_t *array = json_object_get(p->object, "threads"), *v;
@@ -67,6 +116,9 @@ static void read_process(const struct gt_json_item *i)
                                                                : p->duration_ns;
     gt_json_list(i, "argv", &p->argv);
     gt_json_list(i, "variables", &p->config);
+    p->tvm = (uint8_t)gt_json_truth(i, "tvm");
+    read_metrics(i, json_object_get(i->object, "settings"), "settings", &p->settings);
+    read_devices(i, id);
     if (lost.object && !json_is_object(lost.object))
         gt_json_bad(i, "lost");
     for (int k = 0; k < GT_LOST_INDICES; k++)
@@ -98,6 +150,40 @@ static void read_values(const struct gt_json_item *row, struct gt_values *v)
     v->last = gt_json_real(&i, "last");
 }
 
+/* Stacks of this file -> of the model, which may have some of another. */
+struct stacks {
+    uint32_t *ids;
+    size_t count, room;
+};
+
+static void read_stack(const struct gt_json_item *i)
+{
+    struct stacks *known = i->r->own;
+    struct gt_list frames = {0};
+    struct gt_model *m = i->r->m;
+    size_t before = m->list_count;
+    gt_json_list(i, "frames", &frames);
+    gt_text *copy = gt_mem_resize(NULL, frames.count, sizeof *copy);
+    if (frames.count)
+        memcpy(copy, m->lists + frames.first, frames.count * sizeof *copy);
+    m->list_count = before;
+    gt_mem_grow(&known->ids, &known->room, known->count, sizeof *known->ids);
+    known->ids[known->count++] = gt_model_stack(m, copy, frames.count);
+    free(copy);
+}
+
+static uint32_t read_stack_of(const struct gt_json_item *i)
+{
+    const struct stacks *known = i->r->own;
+    if (!json_object_get(i->object, "stack"))
+        return 0;
+    if (!known->count) {
+        gt_json_bad(i, "stack");
+        return 0;
+    }
+    return known->ids[gt_json_integer(i, "stack", 0, (int64_t)known->count - 1)];
+}
+
 static void read_row(const struct gt_json_item *i)
 {
     static const char *const kinds[] = {NULL, "range", "async", "mark", "counter"};
@@ -124,6 +210,7 @@ static void read_row(const struct gt_json_item *i)
     r->shapes = gt_json_string(i, "shapes");
     r->overload = gt_json_string(i, "overload");
     r->category = (uint32_t)gt_json_integer(i, "category", 0, UINT32_MAX);
+    r->stack = read_stack_of(i);
     r->source = source(i);
     r->kind = (uint8_t)gt_json_word(i, "kind", kinds, 5, -1);
     r->scope = (uint8_t)gt_json_integer(i, "scope", 0, 255);
@@ -145,6 +232,7 @@ static void read_row(const struct gt_json_item *i)
     r->device_memory = gt_json_integer(i, "device_memory", INT64_MIN, INT64_MAX);
     r->self_device_memory = gt_json_integer(i, "self_device_memory", INT64_MIN, INT64_MAX);
     read_values(i, &r->values);
+    read_metrics(i, json_object_get(i->object, "metrics"), "metrics", &r->metrics);
     r->flags = (gt_json_truth(i, "folded") ? GT_ROW_FOLDED : 0) |
                (gt_json_truth(i, "torn") ? GT_ROW_TORN : 0) |
                (gt_json_truth(i, "is_legacy") ? GT_ROW_LEGACY : 0) |
@@ -168,8 +256,21 @@ static void read_open(const struct gt_json_item *i)
     o->since_ns = since;
 }
 
-enum { FORMAT, VERSION, PROCESSES, CALL_TREE, OPEN, SECTIONS };
-static const char *const names[SECTIONS] = {"format", "version", "processes", "call_tree", "open"};
+enum { FORMAT, VERSION, PROCESSES, CALL_TREE, OPEN, STACKS, SECTIONS };
+static const char *const names[SECTIONS] = {"format",    "version", "processes",
+                                            "call_tree", "open",    "stacks"};
+
+static void load_report(struct gt_json_reader *r, const struct gt_span *found)
+{
+    struct stacks *known = r->own = gt_mem_new(1, sizeof *known);
+    gt_json_each(r, found[PROCESSES], "processes", "process", read_process);
+    if (found[STACKS].at) /* older ones may have none */
+        gt_json_each(r, found[STACKS], "stacks", "stack", read_stack);
+    gt_json_each(r, found[CALL_TREE], "call_tree", "row", read_row);
+    gt_json_each(r, found[OPEN], "open", "open range", read_open);
+    free(known->ids);
+    free(known);
+}
 
 /* What the file says it is, once it is known to be something that we can read; else NULL. */
 static const char *format_of(struct gt_json_reader *r, const struct gt_span *found)
@@ -208,14 +309,22 @@ int gt_load_json(struct gt_model *m, const struct gt_input *in, struct gt_err *e
     if (!in->bytes)
         return gt_err_set(e, -ENODATA, "%s: the file is empty", in->path);
     json_set_alloc_funcs(gt_mem_try, free);
+    if (gt_load_is_tvm(in)) {
+        /* ours have a member of that name too, but not without "format" */
+        struct gt_err ignored = {""};
+        struct gt_json_reader look = r;
+        look.e = &ignored;
+        gt_json_members(&look, names, SECTIONS, found);
+        if (!found[FORMAT].at)
+            return gt_load_tvm(m, in, e);
+        memset(found, 0, sizeof found);
+    }
     gt_json_members(&r, names, SECTIONS, found);
     format = r.bad ? NULL : format_of(&r, found);
     if (format && !strcmp(format, "gputally-events")) {
         gt_load_events(&r);
     } else if (format) {
-        gt_json_each(&r, found[PROCESSES], "processes", "process", read_process);
-        gt_json_each(&r, found[CALL_TREE], "call_tree", "row", read_row);
-        gt_json_each(&r, found[OPEN], "open", "open range", read_open);
+        load_report(&r, found);
     }
     if (r.bad)
         return -ENODATA;

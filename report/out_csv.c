@@ -3,14 +3,20 @@
 #include "report/writer.h"
 #include <stdlib.h>
 
-static void quoted(struct gt_sink *s, const char *text)
+/* Text inside quotes. */
+static void inner(struct gt_sink *s, const char *text)
 {
-    gt_sink_put(s, "\"", 1);
     for (const char *q; (q = strchr(text, '"')); text = q + 1) {
         gt_sink_put(s, text, (size_t)(q - text) + 1);
         gt_sink_put(s, "\"", 1);
     }
     gt_sink_text(s, text);
+}
+
+static void quoted(struct gt_sink *s, const char *text)
+{
+    gt_sink_put(s, "\"", 1);
+    inner(s, text);
     gt_sink_put(s, "\"", 1);
 }
 
@@ -48,6 +54,17 @@ static void ids(const struct gt_groups *g, uint32_t first, uint32_t count, struc
     gt_sink_text(s, "]\"");
 }
 
+/* A frame a line. */
+static void frames(const struct gt_model *m, struct gt_list l, struct gt_sink *s)
+{
+    gt_sink_put(s, ",\"", 2);
+    for (uint32_t i = 0; i < l.count; i++) {
+        gt_sink_text(s, i ? "\n" : "");
+        inner(s, gt_model_string(m, m->lists[l.first + i], NULL));
+    }
+    gt_sink_put(s, "\"", 1);
+}
+
 static void row(const struct gt_groups *g, const struct gt_avg *a, unsigned by, struct gt_sink *s)
 {
     const struct gt_model *m = g->model;
@@ -67,7 +84,7 @@ static void row(const struct gt_groups *g, const struct gt_avg *a, unsigned by, 
     quoted(s, by & GT_BY_SHAPE && !a->shapes ? "[]" : gt_model_string(m, a->shapes, NULL));
     gt_sink_put(s, ",", 1);
     quoted(s, gt_model_string(m, a->overload, NULL));
-    gt_sink_text(s, ",\"\"");
+    frames(m, a->stack, s);
     integer(s, a->scope);
     integer(s, a->memory);
     integer(s, a->device_memory);

@@ -193,7 +193,15 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
         gt_sink_text(s, "}");
         first = 0;
     }
-    gt_sink_text(s, "]}");
+    gt_sink_text(s, "]");
+    if (p->tvm) {
+        truth(s, ",\"tvm\":", 1);
+        gt_sink_text(s, ",\"device_metrics\":");
+        gt_out_json_devices(m, id, s);
+        gt_sink_text(s, ",\"settings\":");
+        gt_out_json_metrics(m, p->settings, s);
+    }
+    gt_sink_text(s, "}");
 }
 
 /* FunctionEventAvg's input_shapes is a list of lists. Ours is text that looks like one, and JSON if
@@ -274,7 +282,8 @@ static void average(const struct gt_groups *g, size_t id, unsigned by, struct gt
     us(s, ",\"self_device_time_total\":", a->self_device_ns);
     shapes(s, m, by & (GT_BY_SHAPE | GT_BY_NOTHING) && !a->shapes ? GT_TEXT_NO_SHAPES : a->shapes);
     string(s, ",\"overload_name\":", m, a->overload);
-    integer(s, ",\"stack\":[],\"scope\":", a->scope);
+    list(s, ",\"stack\":", m, a->stack);
+    integer(s, ",\"scope\":", a->scope);
     integer(s, ",\"cpu_memory_usage\":", a->memory);
     integer(s, ",\"device_memory_usage\":", a->device_memory);
     integer(s, ",\"self_cpu_memory_usage\":", a->self_memory);
@@ -348,6 +357,8 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
         string(s, ",\"shapes\":", m, r->shapes);
     if (r->overload)
         string(s, ",\"overload\":", m, r->overload);
+    if (r->stack)
+        integer(s, ",\"stack\":", r->stack - 1);
     some(s, ",\"scope\":", r->scope);
     if (r->device)
         plain(s, ",\"device\":", gt_device_names[r->device]);
@@ -361,6 +372,10 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
     some(s, ",\"device_memory\":", r->device_memory);
     some(s, ",\"self_device_memory\":", r->self_device_memory);
     values(s, &r->values);
+    if (r->metrics.count) {
+        gt_sink_text(s, ",\"metrics\":");
+        gt_out_json_metrics(m, r->metrics, s);
+    }
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (r->flags & flags[i].flag)
             gt_sink_text(s, flags[i].text);
@@ -464,7 +479,12 @@ void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, str
         for (int k = 0; k < GT_LOST_INDICES; k++)
             sums[k] = gt_add(sums[k], m->processes[i].lost[k]);
     }
-    gt_sink_text(s, "],\n\"device_metrics\":{},\n\"key_averages\":[");
+    gt_sink_text(s, "],\n\"device_metrics\":");
+    if (m->process_count == 1)
+        gt_out_json_devices(m, 0, s);
+    else
+        gt_sink_text(s, "{}");
+    gt_sink_text(s, ",\n\"key_averages\":[");
     averages(m, o->group_by & ~(unsigned)GT_BY_NOTHING, s);
     gt_sink_text(s, "],\n\"total_average\":");
     averages(m, GT_BY_NOTHING, s);
@@ -473,7 +493,12 @@ void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, str
         gt_sink_text(s, i ? ",\n" : "\n");
         row(m, i, s);
     }
-    gt_sink_text(s, "],\n\"stacks\":[]");
+    gt_sink_text(s, "],\n\"stacks\":[");
+    for (size_t i = 0; i < m->stack_count; i++) {
+        list(s, i ? ",\n{\"frames\":" : "\n{\"frames\":", m, m->stacks[i]);
+        gt_sink_text(s, "}");
+    }
+    gt_sink_text(s, "]");
     events(m, "marks", GT_KIND_MARK, s);
     events(m, "counters", GT_KIND_COUNTER, s);
     open_ranges(m, s);

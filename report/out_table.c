@@ -1,5 +1,7 @@
 /* The table: PyTorch's EventList.table(), byte for byte, then our own lines about what it can't
- * say. Widths, limits and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). */
+ * say. Widths, limits and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). One
+ * thing is not: with stacks and FLOPs it prints the titles of these two columns over each other's
+ * values. */
 #include "core/layout.h"
 #include "report/mem.h"
 #include "report/overhead.h"
@@ -11,6 +13,7 @@
 
 #define NAME_WIDTH 55
 #define SHAPES_WIDTH 80
+#define SOURCE_WIDTH 75
 #define WIDTH 12
 #define COLUMNS 24
 #define OVERHEAD_WORTH_TELLING 0.02
@@ -41,7 +44,8 @@ enum {
     NODE,
     THREAD,
     SHAPES,
-    FLOPS
+    FLOPS,
+    SOURCE
 };
 
 struct table {
@@ -51,6 +55,7 @@ struct table {
     size_t count;
     int64_t self_ns, device_ns;
     double flops_scale;
+    size_t source; /* width of the column with the frames, the last one; 0: there is none */
 };
 
 static void column(struct table *t, int what, size_t width, const char *before, const char *device,
@@ -85,6 +90,24 @@ static size_t widest(const struct gt_groups *g, size_t most, int what)
         width = n > width ? n : width;
     }
     return width + 4 < most ? width + 4 : most;
+}
+
+static const char *frame(const struct gt_groups *g, const struct gt_avg *a, uint32_t i)
+{
+    return i < a->stack.count ? gt_model_string(g->model, g->model->lists[a->stack.first + i], NULL)
+                              : "";
+}
+
+/* Of the column with the frames; 0: there are none. */
+static size_t source_width(const struct gt_groups *g)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < g->count; i++)
+        for (uint32_t k = 0; k < g->avgs[i].stack.count; k++) {
+            size_t n = gt_text_width(frame(g, &g->avgs[i], k)) + 4;
+            width = n > width ? n : width;
+        }
+    return width < SOURCE_WIDTH ? width : SOURCE_WIDTH;
 }
 
 static void columns(struct table *t, const struct gt_write_options *o)
@@ -153,6 +176,8 @@ static void columns(struct table *t, const struct gt_write_options *o)
         t->flops_scale = pow(10, floor(unit) * -3);
         column(t, FLOPS, WIDTH, "Total ", units[(int)unit], "");
     }
+    if ((t->source = source_width(g)))
+        column(t, SOURCE, t->source, "Source Location", "", "");
 }
 
 static void rule(const struct table *t)
@@ -237,8 +262,24 @@ static void cell(const struct table *t, const struct column *c, const struct gt_
         else
             strcpy(text, "--");
         break;
+    case SOURCE:
+        gt_text_tail(t->s, frame(t->g, a, 0), c->width);
+        return;
     }
     gt_text_cell(t->s, text, c->width, SIZE_MAX, 0);
+}
+
+/* The frames behind the first, each in a line of its own, and an empty line. */
+static void more_frames(const struct table *t, const struct gt_avg *a)
+{
+    size_t before = 0;
+    for (size_t c = 0; c + 1 < t->count; c++)
+        before += t->columns[c].width + 2;
+    for (uint32_t i = 1; t->source && i <= (a->stack.count ? a->stack.count : 1); i++) {
+        gt_sink_fill(t->s, ' ', before);
+        gt_text_tail(t->s, frame(t->g, a, i), t->source);
+        gt_sink_text(t->s, "  \n");
+    }
 }
 
 void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_options *o,
@@ -252,7 +293,8 @@ void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_option
     columns(&t, o);
     rule(&t);
     for (size_t i = 0; i < t.count; i++) {
-        gt_text_cell(s, t.columns[i].title, t.columns[i].width, SIZE_MAX, 0);
+        gt_text_cell(s, t.columns[i].title, t.columns[i].width, SIZE_MAX,
+                     t.columns[i].what == SOURCE);
         gt_sink_text(s, "  ");
     }
     gt_sink_text(s, "\n");
@@ -263,6 +305,7 @@ void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_option
             gt_sink_text(s, "  ");
         }
         gt_sink_text(s, "\n");
+        more_frames(&t, &g->avgs[order[i]]);
     }
     rule(&t);
     gt_text_us(text, us(t.self_ns));

@@ -104,6 +104,18 @@ void gt_text_cut(struct gt_sink *s, const char *text, size_t width)
         gt_sink_fill(s, ' ', width - used);
 }
 
+void gt_text_tail(struct gt_sink *s, const char *text, size_t width)
+{
+    size_t left = gt_text_width(text), bytes;
+    char out[8];
+    int cut = left > width;
+    while (cut && left > width - 3)
+        left -= shown(&text, out, &bytes);
+    if (cut)
+        gt_sink_text(s, "...");
+    gt_text_cell(s, text, width - (cut ? 3 : 0), SIZE_MAX, 1);
+}
+
 void gt_text_time(char *out, double ns)
 {
     gt_text_us(out, ns / 1000);

@@ -44,6 +44,30 @@ struct gt_torch_sizes {
     struct gt_torch_dims *begin, *end, *limit;
 };
 
+/* c10::IValue: an input of an operator. A tensor is the address of its c10::TensorImpl. */
+struct gt_torch_value {
+    const char *payload;
+    uint32_t tag;
+};
+#define GT_TORCH_TAG_TENSOR 1u
+
+/* Inside a c10::TensorImpl, from its sizes on; where these begin depends on the version. */
+#define GT_TORCH_INLINE_DIMS 5
+struct gt_torch_impl {
+    uint64_t dims;
+    union {
+        const int64_t *far; /* more than 5 */
+        int64_t near[GT_TORCH_INLINE_DIMS];
+    } sizes;
+    uint64_t strides[GT_TORCH_INLINE_DIMS];
+    uint8_t unused[22]; /* storage offset, number of elements, type, device */
+    /* bits 2-3: 0, 1: the sizes are those above; 2: a function tells them. Bit 4: they are symbols.
+     */
+    uint8_t policy;
+};
+#define GT_TORCH_POLICY(impl) ((impl)->policy >> 2 & 3)
+#define GT_TORCH_IS_SYMBOLIC(impl) ((impl)->policy >> 4 & 1)
+
 /* std::string of libstdc++ (the ABI that _GLIBCXX_USE_CXX11_ABI=1 has) */
 struct gt_torch_string {
     const char *text;

@@ -4,7 +4,7 @@ import torch
 from torch.profiler import record_function
 
 NAMES = ['a "quoted" name', "two\nlines", "tab\tand \\ backslash", "comma, semi;colon", "größe 𝒳", "<b>&amp;</b>", "'", " ",
-         "aten::mm", "[memory]", "x" * 300]
+         "aten::mm", "x" * 300]
 
 
 def main():

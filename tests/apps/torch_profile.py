@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """What torch.profiler says of a script: the golden that tests/e2e/test_torch.py compares a report with.
 
-    torch_profile.py OUT.json SCRIPT
+    torch_profile.py [--no-flops] OUT.json SCRIPT [ARG...]
 
-Runs main() of torch_SCRIPT.py, beside this file, under torch.profiler (CPU, shapes, memory, FLOPs) and
-writes the rows of key_averages() and of key_averages(group_by_input_shape=True). The script itself is
-not changed: all it does with PyTorch it does in main(), so the same file run alone does the same.
+Runs main(ARG...) of torch_SCRIPT.py, beside this file, under torch.profiler (CPU, shapes, memory, FLOPs) and
+writes the rows of key_averages() and of key_averages(group_by_input_shape=True), and `raw`, how often each
+name was recorded, before PyTorch makes trees of the events and drops some. The script itself is
+not changed: all it does with PyTorch it does in main(), so the same file run alone does the same. PyTorch's
+own Python code must do the same too: torch._dynamo makes ranges of its own only while it knows of a profiler,
+so it is not told of this one.
 """
 import importlib
 import json
 import sys
 
+import torch.autograd.profiler
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -34,12 +38,18 @@ def row(average, grouped):
 
 
 def main():
-    out, name = sys.argv[1:3]
+    args = sys.argv[1:]
+    flops = args[0] != "--no-flops"
+    out, name, *rest = args if flops else args[1:]
     main_of_script = importlib.import_module("torch_" + name).main
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=True) as p:
-        main_of_script()
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=flops) as p:
+        torch.autograd.profiler._is_profiler_enabled = False
+        main_of_script(*rest)
+        torch.autograd.profiler._is_profiler_enabled = True
     with open(out, "w") as f:
-        json.dump({"by_key": [row(a, False) for a in p.key_averages()],
+        names = [e.name() for e in p.profiler.kineto_results.events()]
+        json.dump({"raw": {n: names.count(n) for n in set(names)},
+                   "by_key": [row(a, False) for a in p.key_averages()],
                    "by_shape": [row(a, True) for a in p.key_averages(group_by_input_shape=True)]}, f)
 
 

@@ -55,6 +55,38 @@ def test_reference_is_made_from_what_torch_gave(tmp_path):
     assert (tmp_path / "again.json").read_text() == (DATA / "torch_reference.json").read_text()
 
 
+@pytest.mark.parametrize("name, want, options", [
+    ("torch_events", "torch_events", ["-s", "none", "-g", "rank"]),
+    ("torch_events", "torch_events_shapes", ["-s", "self_cuda_time_total", "-g", "rank,shape,overload"]),
+    ("torch_events_stacks", "torch_events_stacks", ["-s", "cpu_memory_usage", "-g", "rank,stack:2", "-n", "20"])])
+def test_tables_that_torch_printed(tmp_path, name, want, options):
+    """Every column there is: device, memory, ranks, shapes, overloads, FLOPs, places in files."""
+    text = report(DATA / f"{name}.json", *options)
+    assert text == (DATA / f"{want}.txt").read_text()
+    (tmp_path / "saved.json").write_text(report(DATA / f"{name}.json", "-f", "json"))
+    assert report(tmp_path / "saved.json", *options) == text
+
+
+def test_grouping_by_stack(tmp_path):
+    """The innermost N frames; without a number all of them. Files with stacks of their own go together."""
+    frames = [["a", "b"], ["a", "c"], ["a"], [], ["a", "b"]]
+    one = save(tmp_path / "one.json", [event(name="x", stack=f, start_us=n, end_us=n + 1) for n, f in enumerate(frames)])
+    (tmp_path / "saved.json").write_text(report(one, "-f", "json"))
+    two = save(tmp_path / "two.json", [event(name="x", stack=["a", "c"])])
+    for path in (one, tmp_path / "saved.json"):
+        for by, want in (("stack", [["a", "b"], ["a", "c"], ["a"], []]), ("stack:1", [["a"], []]),
+                         ("stack:9,stack:1", [["a"], []]), ("rank", [[]])):
+            rows = averages(path, "-g", by)["key_averages"]
+            assert [r["stack"] for r in rows] == want
+            assert sum(r["count"] for r in rows) == 5
+        done = tool("report", "-f", "csv", "-g", "stack", path, two)
+        got = {r["stack"]: int(r["count"]) for r in csv.DictReader(io.StringIO(done.stdout))}
+        assert got == {"a\nb": 2, "a\nc": 2, "a": 1, "": 1}
+    for bad in ("stack:", "stack:0", "stack:x", "stack:65536", "stack:-1", "rank:2", "stacks"):
+        done = tool("report", "-g", bad, one)
+        assert (done.returncode, done.stdout) == (2, "") and bad in done.stderr
+
+
 @pytest.mark.parametrize("options, section", [([], "key_averages"), (["--group-by", "shape"], "by_shape")])
 def test_averages_of_the_reference(options, section):
     """Every row, JSON and csv: what PyTorch gave, times to the ns."""
@@ -140,6 +172,8 @@ def test_two_lists_count_twice_and_one_once(tmp_path):
     ({"input_shapes": [[2.5]]}, '"input_shapes"'),
     ({"input_shapes": 7}, '"input_shapes"'),
     ({"kernels": 7}, '"kernels"'),
+    ({"stack": 7}, '"stack"'),
+    ({"stack": [7]}, '"stack"'),
     ({"kernels": [7]}, '"duration_us"'),
     ({"kernels": [{"duration_us": -1}]}, '"duration_us"'),
     ({"scope": 256}, '"scope"'),
@@ -246,9 +280,9 @@ def key_averages(events, *by):
 
 
 def ours(path, *by):
-    words = {"shapes": "shape", "overload": "overload"}
+    words = {"shapes": "shape", "overload": "overload", "stack": "stack"}
     got = averages(path, "--group-by", ",".join(["rank", *(words[b] for b in by)]))
-    fields = {"shapes": "input_shapes", "overload": "overload_name"}
+    fields = {"shapes": "input_shapes", "overload": "overload_name", "stack": "stack"}
     out = {}
     for r in got["key_averages"]:
         key = (r["key"], r["node_id"], r["device_type"], r["is_user_annotation"]) + tuple(str(r[fields[b]]) for b in by)
@@ -276,7 +310,7 @@ def random_events(rnd, count, overlap):
             node_id=node, start=start, end=end, is_async=False, device_type="CPU", is_user_annotation=rnd.random() < .1,
             shapes=rnd.choice([[], [[2, 3], []], [[4]]]), overload=rnd.choice(["", "Tensor"]),
             scope=rnd.choice([0, 0, 0, 1, 7]), kernels=rnd.choice([0, 0, rnd.randrange(5000)]), flops=rnd.choice([0, 8]),
-            memory=rnd.randrange(-50, 50), device_memory=rnd.randrange(-9, 99), parent=None, children=[], device=None))
+            stack=rnd.choice([[], ["f"], ["f", "g"]]), memory=rnd.randrange(-50, 50), device_memory=rnd.randrange(-9, 99), parent=None, children=[], device=None))
         vars(made[-1]).update(more)
         if made[-1].device_type != "CPU":
             made[-1].kernels = 0
@@ -312,7 +346,7 @@ def random_events(rnd, count, overlap):
 def as_list(events):
     return [event(name=e.told, thread=e.thread, node_id=e.node_id, start_us=e.start / 1000, end_us=e.end / 1000,
                   is_async=e.is_async, device_type=e.device_type, is_user_annotation=e.is_user_annotation,
-                  input_shapes=e.shapes, overload_name=e.overload, scope=e.scope, flops=e.flops,
+                  input_shapes=e.shapes, stack=e.stack, overload_name=e.overload, scope=e.scope, flops=e.flops,
                   cpu_memory_usage=e.memory, device_memory_usage=e.device_memory,
                   kernels=[{"name": "k", "duration_us": e.kernels / 1000}] if e.kernels else None) for e in events]
 
@@ -332,7 +366,7 @@ def test_random_trees_as_pytorch_builds_them(tmp_path, overlap, in_order):
         path = save(tmp_path / "list.json", as_list(events), use_device="cuda")
         kept = build_tree(events)
         gone += len(events) - len(kept)
-        for by in ((), ("shapes",), ("shapes", "overload")):
+        for by in ((), ("shapes", "overload", "stack")):
             want, got = key_averages(kept, *by), ours(path, *by)
             if in_order:
                 assert list(got) == list(want)
@@ -362,7 +396,7 @@ def test_sums_stay(tmp_path, overlap):
         assert all(0 <= r["self_ns"] <= r["total_ns"] for r in tree)
     else:
         assert whole["lost"]["overlapped"] > 0
-    for by in ("shape", "thread", "device", "rank", "overload", "shape,thread,rank,overload"):
+    for by in ("shape", "thread", "device", "rank", "overload", "stack:1", "shape,thread,rank,overload,stack"):
         rows = averages(path, "--group-by", by)["key_averages"]
         assert sum(r["count"] for r in rows) == sums["count"]
         assert sum(round(r["self_cpu_time_total"] * 1000) for r in rows) == sums["self_ns"]

@@ -11,6 +11,7 @@
 static struct gt_config c;
 
 #define SOURCE(id, number, word, help) | 1u << (number)
+#define BY_DEFAULT (all_sources & ~(1u << GT_SOURCE_ONEDNN))
 static const uint32_t all_sources = 0
 #include "core/sources.def"
     ;
@@ -40,7 +41,7 @@ START_TEST(defaults)
     ck_assert_str_eq(c.exe, "*");
     ck_assert_uint_eq(c.memory_bytes, 64u << 20);
     ck_assert_uint_eq(c.ring_records, 4096);
-    ck_assert_uint_eq(c.sources, all_sources);
+    ck_assert_uint_eq(c.sources, BY_DEFAULT);
     ck_assert_uint_eq(c.formats, GT_FORMAT_TABLE | GT_FORMAT_JSON);
     ck_assert_int_eq(c.rank, -1);
     ck_assert_int_eq(c.log, 1);
@@ -106,7 +107,7 @@ START_TEST(formats)
     PARSE("GPUTALLY_FORMAT=tabel");
     ck_assert_uint_eq(c.formats, GT_FORMAT_TABLE | GT_FORMAT_JSON);
     warned("GPUTALLY_FORMAT=tabel", "did you mean table?");
-    warned("GPUTALLY_FORMAT", "known: table json csv tree none");
+    warned("GPUTALLY_FORMAT", "known: table json csv tree folded tvm tvm-csv tvm-table none");
     PARSE("GPUTALLY_FORMAT=-json");
     warned("GPUTALLY_FORMAT", "unknown name '-json'");
     PARSE("GPUTALLY_FORMAT=none,json");
@@ -121,12 +122,15 @@ START_TEST(sources)
     OK("GPUTALLY_SOURCES=nvtx");
     ck_assert_uint_eq(c.sources, 1u << GT_SOURCE_NVTX);
     OK("GPUTALLY_SOURCES=-nvtx");
+    ck_assert_uint_eq(c.sources, BY_DEFAULT & ~(1u << GT_SOURCE_NVTX));
+    OK("GPUTALLY_SOURCES=-nvtx,onednn");
     ck_assert_uint_eq(c.sources, all_sources & ~(1u << GT_SOURCE_NVTX));
     OK("GPUTALLY_SOURCES=all,-api");
     ck_assert_uint_eq(c.sources, all_sources & ~(1u << GT_SOURCE_API));
     PARSE("GPUTALLY_SOURCES=nvtc");
-    warned("GPUTALLY_SOURCES=nvtc", "did you mean nvtx? (known: all api itt nvtx onednn torch)");
-    ck_assert_uint_eq(c.sources, all_sources);
+    warned("GPUTALLY_SOURCES=nvtc",
+           "did you mean nvtx? (known: all api itt kokkos nvtx onednn roctx torch)");
+    ck_assert_uint_eq(c.sources, BY_DEFAULT);
 }
 END_TEST
 

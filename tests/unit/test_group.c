@@ -155,12 +155,54 @@ START_TEST(total)
 }
 END_TEST
 
+/* A stack is there once, whoever names it, and is cut to its innermost frames. */
+START_TEST(stacks)
+{
+    gt_text f[300];
+    const char *bad;
+    unsigned by;
+    uint32_t ids[300];
+    for (uint32_t i = 0; i < 300; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%u", i);
+        f[i] = gt_model_textz(&m, name);
+        ids[i] = gt_model_stack(&m, f, i);
+        ck_assert_uint_eq(ids[i], i);
+    }
+    for (uint32_t i = 0; i < 300; i++)
+        ck_assert_uint_eq(gt_model_stack(&m, f, i), ids[i]);
+    ck_assert_uint_eq(m.stack_count, 299);
+    ck_assert_uint_eq(gt_model_frames(&m, ids[9], 0).count, 9);
+    ck_assert_uint_eq(gt_model_frames(&m, ids[9], 4).count, 4);
+    ck_assert_uint_eq(gt_model_frames(&m, 0, 4).count, 0);
+    for (int i = 0; i < 300; i++) {
+        int32_t r = add("a", -1, 0, 1, 1);
+        m.rows[r].stack = ids[i];
+    }
+    group(0);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_int_eq(gt_group_parse("stack", &by, &bad), 0);
+    group(by);
+    ck_assert_uint_eq(g.count, 300);
+    ck_assert_int_eq(gt_group_parse("stack:3", &by, &bad), 0);
+    group(by);
+    ck_assert_uint_eq(g.count, 4);
+    ck_assert_int_eq(g.avgs[3].count, 297);
+    ck_assert_uint_eq(g.avgs[3].stack.count, 3);
+}
+END_TEST
+
 /* Every way of grouping has the same sums. */
 START_TEST(same_sums)
 {
     uint32_t random = 5;
     char key[16], shapes[16];
     int64_t count = 0, self = 0;
+    gt_text frames[5];
+    for (int i = 0; i < 5; i++) {
+        snprintf(key, sizeof key, "f%d", i % 3);
+        frames[i] = gt_model_textz(&m, key);
+    }
     for (int i = 0; i < 3000; i++) {
         random = random * 1664525 + 1013904223;
         snprintf(key, sizeof key, "k%u", (random >> 8) % 40);
@@ -168,10 +210,11 @@ START_TEST(same_sums)
         int32_t r = add(key, -1, (random >> 20) % 4, n, n ? random % 1000 : 0);
         snprintf(shapes, sizeof shapes, "[[%u]]", (random >> 12) % 3);
         m.rows[r].shapes = gt_model_textz(&m, shapes);
+        m.rows[r].stack = gt_model_stack(&m, frames + random % 3, (random >> 9) % 3);
         count += m.rows[r].count;
         self += m.rows[r].self_ns;
     }
-    for (unsigned by = 0; by < 64; by++) {
+    for (unsigned by = 0; by < 128; by++) {
         int64_t c = 0, s = 0;
         group(by);
         for (size_t i = 0; i < g.count; i++) {
@@ -295,6 +338,7 @@ int main(void)
     tcase_add_test(t, apart);
     tcase_add_test(t, as_torch);
     tcase_add_test(t, total);
+    tcase_add_test(t, stacks);
     tcase_add_test(t, same_sums);
     tcase_add_test(t, numbers);
     tcase_add_test(t, words);

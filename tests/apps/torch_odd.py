@@ -2,6 +2,7 @@
 """Tensors that are not plain: nested, sparse, quantized, meta, fake, conjugated, empty, under vmap, grad
 and a dispatch mode. Asking some of them for their sizes raises an exception or runs Python.
 """
+import gc
 import warnings
 
 import torch
@@ -20,6 +21,7 @@ class Counting(TorchDispatchMode):
 
 
 def main():
+    gc.disable()  # where it happens to run, tensors in cycles would be freed
     torch.manual_seed(12)
     torch.set_num_threads(1)
     a = torch.randn(3, 4)
@@ -38,6 +40,8 @@ def main():
     with Counting() as mode:
         (a + 1).mul(2)
     print("mode", mode.seen)
+    del nested, ragged, fake, mode
+    gc.collect()
 
 
 if __name__ == "__main__":

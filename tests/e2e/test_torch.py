@@ -78,5 +78,10 @@ def test_symbolic_shapes_stay_symbolic(tmp_path):
     done = start("dynamic", way="run", folder=tmp_path, **RECORD)
     assert (done.returncode, done.stdout) == (0, printed), done.stderr
     ours = views(report_of_main(tmp_path))
-    for view in ("by_key", "by_shape"):
-        assert differences(golden[view], ours[view], [f for f in FIELDS if f != "flops"]) == [], view
+    fields = [f for f in FIELDS if f != "flops"]
+    assert differences(golden["by_key"], ours["by_key"], fields) == []
+    # what is not asked for sizes has none here; torch.profiler has as many [] as there are inputs
+    sized = {view: [r for r in rows if any(r["input_shapes"])] for view, rows in
+             (("torch", golden["by_shape"]), ("ours", ours["by_shape"]))}
+    assert len(sized["torch"]) > 20
+    assert differences(sized["torch"], sized["ours"], fields) == []

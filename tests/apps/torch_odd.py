@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tensors that are not plain: nested, sparse, quantized, meta, fake, conjugated, empty, under vmap, grad
-and a dispatch mode. Asking some of them for their sizes raises an exception or runs Python.
+"""Tensors that are not plain: nested, sparse, quantized, meta, fake, conjugated, empty, under a
+dispatch mode. Asking some of them for their sizes raises an exception or runs Python.
 """
 import gc
 import warnings
@@ -33,8 +33,6 @@ def main():
     print("meta", tuple(torch.empty(5, 6, device="meta").mm(torch.empty(6, 7, device="meta")).shape))
     print("empty", torch.empty(0, 4).mm(torch.ones(4, 0)).numel())
     print("conjugated", torch.complex(a, a).conj().sum().item())
-    print("vmap", torch.func.vmap(torch.dot)(a, a).sum().item())
-    print("grad", torch.func.grad(lambda x: (x * x).sum())(a).sum().item())
     with torch._subclasses.fake_tensor.FakeTensorMode() as fake:
         print("fake", tuple((fake.from_tensor(a) @ torch.empty(4, 2)).shape))
     with Counting() as mode:

@@ -1,10 +1,11 @@
-/* Tells when the program's own torch.profiler runs: the functions of libtorch_cpu.so that start and
- * stop it, which libtorch_python.so calls. Runs on the program's thread. Arguments and results go
- * through as they are; an exception of the real one passes through. */
+/* Tells when the program's own torch.profiler runs (GPUTALLY_WINDOW=torch): the functions of
+ * libtorch_cpu.so that start and stop it, which libtorch_python.so calls. Runs on the program's
+ * thread. Arguments and results go through as they are; an exception of the real one passes
+ * through. */
 #include "torch.h"
 
+#include "core/window.h"
 #include "hook.h"
-#include "window.h"
 
 #define ENABLE                                                                                     \
     _ZN5torch8autograd8profiler14enableProfilerERKNS_8profiler4impl14ProfilerConfigERKSt3setINS3_12ActivityTypeESt4lessIS8_ESaIS8_EERKSt13unordered_setIN2at11RecordScopeESt4hashISH_ESt8equal_toISH_ESaISH_EE
@@ -15,12 +16,6 @@
 static struct gt_torch_real real_enable = {"libtorch_cpu.so", TEXT(ENABLE)};
 static struct gt_torch_real real_disable = {"libtorch_cpu.so", TEXT(DISABLE)};
 
-static void tell(int running)
-{
-    if (gt_window_torch)
-        gt_window_torch(running);
-}
-
 typedef void enable_fn(const void *config, const void *activities, const void *scopes);
 GT_EXPORT enable_fn ENABLE;
 GT_EXPORT void ENABLE(const void *config, const void *activities, const void *scopes)
@@ -29,14 +24,14 @@ GT_EXPORT void ENABLE(const void *config, const void *activities, const void *sc
 
     if (real)
         real(config, activities, scopes);
-    tell(1);
+    gt_window_torch(1);
 }
 
 /* Before the real one: what it does to collect its results is none of the program's doing. */
 void *gt_torch_before_disable(void) __attribute__((visibility("hidden")));
 void *gt_torch_before_disable(void)
 {
-    tell(0);
+    gt_window_torch(0);
     return gt_torch_real(&real_disable);
 }
 

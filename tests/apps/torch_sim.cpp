@@ -201,7 +201,13 @@ static void profiles()
     void *old = sim.alloc(1000), *older = sim.alloc(2000), *kept, *freed;
 
     for (int round = 0; round < 2; round++) {
+        {
+            op outside("aten::outside");
+        }
         sim.profiler(1, 1);
+        {
+            op inside("aten::inside");
+        }
         kept = sim.alloc(30), freed = sim.alloc(40);
         sim.free(freed);
         if (round == 0)

@@ -220,3 +220,12 @@ def test_nvtx_text_counts_where_operators_do_not(tmp_path):
     assert {(chain(report, r), r["count"]) for r in report["call_tree"]} == {
         (("aten::mm", "the user's own"), 5), (("aten::mm",), 10)}
     nothing_lost(report)
+
+
+def test_window_of_the_programs_own_profiler(tmp_path):
+    report = recorded(tmp_path, "213", "profiles", GPUTALLY_WINDOW="torch")
+    got = rows(report)
+    assert got["aten::inside"]["count"] == 2 and "aten::outside" not in got
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert rows(recorded(whole, "213", "profiles"))["aten::outside"]["count"] == 2

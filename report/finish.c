@@ -216,7 +216,8 @@ static int admit(struct job *j)
     if (j->options->snapshot) {
         if (h->state == GT_STATE_RUNNING && gt_session_life(h) == GT_LIFE_ALIVE)
             return 0;
-        return gt_err_set(j->e, -ESRCH, "%s: process %u has ended", j->path, h->pid);
+        return gt_err_set(j->e, -ESRCH, "%s: process %u %s", j->path, h->pid,
+                          h->state == GT_STATE_NEW ? "has only begun" : "has ended");
     }
     if (!j->pipe && h->state != GT_STATE_ENDED && h->state != GT_STATE_EXEC &&
         !gt_session_followed(j->path, h)) {

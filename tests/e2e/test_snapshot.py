@@ -194,8 +194,10 @@ def test_by_hand(tmp_path):
     p = popen(tmp_path, APP, "timed", "1500", GPUTALLY_FORMAT="json")
     wait_for(lambda: has_session(tmp_path))
     session = next((tmp_path / "s").glob("*.session"))
+    # the file is there a moment before it is complete
+    wait_for(lambda: session.stat().st_blocks and session.read_bytes()[16] == 1)
     done = tool("finish", "--snapshot", session, cwd=tmp_path)
-    assert done.returncode == 0 and "gputally: wrote" in done.stderr
+    assert done.returncode == 0 and "gputally: wrote" in done.stderr, done.stderr
     p.communicate(timeout=20)
     assert len(snapshots(tmp_path)) == 2
     done = tool("finish", "--snapshot", session, cwd=tmp_path)

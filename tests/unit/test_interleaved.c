@@ -31,12 +31,7 @@ int gt_torch_live(void)
 }
 
 /* In place of preload/dl.c and exit.c, which stand in front of libc: nobody asks where we are,
- * ROCTX has no library behind us, and no report is made. */
-int gt_snapshot_flush(void)
-{
-    return 0;
-}
-
+ * ROCTX has no library behind us. */
 const char *gt_dl_self(void)
 {
     return NULL;

@@ -98,6 +98,18 @@ $(B)/apps/%: tests/apps/%.cpp
 	$(call say,APP)$(CXX) -std=c++17 $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) $(SANFLAGS) -O1 -g $(APPFLAGS_$*) -MMD -MP -MF $@.d -o $@ $< -pthread -ldl $(APPLIBS_$*)
 -include tests/apps/flags.mk
 
+# The parts of the maze that the stack suites walk through, named maze-COMPILER-LEVEL-POINTER.so: each
+# compiler that is here, with and without optimisation and frame pointers. No sanitizer.
+define maze
+$(B)/stack/maze-$(1)-$(2)-$(3).so: tests/stack/maze.cpp tests/stack/maze.h
+	@mkdir -p $$(@D)
+	$$(call say,MAZE)$(1) -std=c++17 -D_GNU_SOURCE $(WARN) -I. -$(2) $(4) -g -shared -fPIC -o $$@ $$<
+MAZE += $(B)/stack/maze-$(1)-$(2)-$(3).so
+endef
+$(foreach c,g++ clang++,$(if $(shell command -v $c 2>/dev/null),$(foreach o,O0 O2 O3,\
+    $(eval $(call maze,$c,$o,fp,-fno-omit-frame-pointer))$(eval $(call maze,$c,$o,nofp,-fomit-frame-pointer)))))
+$(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
+
 $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm

@@ -51,12 +51,12 @@ APPS := $(patsubst tests/apps/%.c,$(B)/apps/%,$(wildcard tests/apps/*.c)) \
 # each is a program for scripts/bench
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 
-.PHONY: all help check unit apps bench lint install uninstall clean
+.PHONY: all help check check-aarch64 unit apps bench lint install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(B)/gputally $(B)/libgputally.so ## build/gputally and build/libgputally.so (V=1 shows the commands)
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
 $(B)/gputally: $(CLI_OBJ)
 	$(call say,LINK)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON_LIBS) -lm
@@ -120,6 +120,9 @@ apps: $(APPS) ## the client programs of the end-to-end tests
 # Prints `N passed, N failed, N skipped` over the Check suites and pytest, and fails if one failed.
 check: all unit apps ## unit suites and end-to-end tests; SAN=address,undefined or SAN=thread with sanitizers
 	@scripts/run-tests $(B) '$(SAN)' $(PYTHON)
+
+check-aarch64: ## the suites of core, built for aarch64 and run by qemu-user, where both are here
+	@scripts/check-aarch64 $(B)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck
 	@scripts/lint

@@ -45,6 +45,9 @@ REPORT_LIB_OBJ := $(filter-out $(B)/obj/cli/report/main.o,$(CLI_OBJ))
 # core again for the unit suites, with a clock that the test turns by hand
 TESTCORE_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out core/config.c,$(CORE_SRC)))
 
+# the unwinder: needs nothing else of core
+STACK_OBJ := $(patsubst %,$(B)/obj/lib/core/%.o,eh_find eh_frame eh_rows rules trie unwind unwind_fallback unwind_where)
+
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 APPS := $(patsubst tests/apps/%.c,$(B)/apps/%,$(wildcard tests/apps/*.c)) \
         $(patsubst tests/apps/%.cpp,$(B)/apps/%,$(wildcard tests/apps/*.cpp))
@@ -113,6 +116,11 @@ $(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
 $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm
+
+# the unwinder as the library has it, in a program
+$(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
+	@mkdir -p $(@D)
+	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(STACK_OBJ) -ldl
 
 unit: $(UNIT) ## the Check suites, not run
 apps: $(APPS) ## the client programs of the end-to-end tests

@@ -48,6 +48,11 @@ TESTCORE_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out core/config.c,$(CO
 # the unwinder: needs nothing else of core
 STACK_OBJ := $(patsubst %,$(B)/obj/lib/core/%.o,eh_find eh_frame eh_rows rules trie unwind unwind_fallback unwind_where)
 
+# and the sources of events with it: an archive, so that a suite gets only what it names. Not what
+# would stand in front of libc in the suite itself
+TESTPRELOAD_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out preload/dl.c preload/exit.c preload/init.c,$(PRELOAD_SRC)))
+TESTPRELOAD := $(B)/obj/test/preload.a
+
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 APPS := $(patsubst tests/apps/%.c,$(B)/apps/%,$(wildcard tests/apps/*.c)) \
         $(patsubst tests/apps/%.cpp,$(B)/apps/%,$(wildcard tests/apps/*.cpp))
@@ -88,10 +93,13 @@ $(B)/obj/test/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS) -DGT_TEST_CLOCK $(ALL_CFLAGS) -c -o $@ $<
 
-$(B)/tests/%: tests/unit/%.c $(TESTCORE_OBJ) $(REPORT_LIB_OBJ)
+$(TESTPRELOAD): $(TESTPRELOAD_OBJ)
+	$(call say,AR)rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/tests/%: tests/unit/%.c $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(TESTPRELOAD)
 	$(call need,CHECK_LIBS,check,check)
 	@mkdir -p $(@D)
-	$(call say,TEST)$(CC) $(CPPFLAGS) -DGT_TEST_CLOCK $(JANSSON_CFLAGS) $(CHECK_CFLAGS) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(CHECK_LIBS) $(JANSSON_LIBS) -lm -pthread -ldl
+	$(call say,TEST)$(CC) $(CPPFLAGS) -DGT_TEST_CLOCK $(JANSSON_CFLAGS) $(CHECK_CFLAGS) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(TESTPRELOAD) $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(CHECK_LIBS) $(JANSSON_LIBS) -lm -pthread -ldl
 
 $(B)/apps/%: tests/apps/%.c
 	@mkdir -p $(@D)
@@ -159,8 +167,10 @@ uninstall: ## what install put there, with the same PREFIX and DESTDIR
 
 bench: all $(BENCH) ## what a range costs, as ratios and instructions
 	$(Q)B=$(B) scripts/bench
+	$(Q)B=$(B) scripts/bench-torch
 
 clean: ## removes the build folder
 	rm -rf $(B)
 
--include $(shell test -d $(B) && find $(B) -name '*.d')
+# build/torch holds others' folders of such names
+-include $(shell test -d $(B) && find $(B) -name torch -prune -o -type f -name '*.d' -print)

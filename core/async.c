@@ -81,6 +81,10 @@ static uint64_t start(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
         t->slot->silent++;
         return 0;
     }
+    if (gt_tree_left_out(tag, name, gt_name_length(name))) {
+        t->slot->excluded++;
+        return 0;
+    }
     struct gt_async *e = take_entry(t);
     if (!e || !gt_strings_session(name, gt_name_length(name), &key) ||
         (*domain && !gt_strings_session(domain, strlen(domain), &domain_ref))) {
@@ -95,7 +99,8 @@ static uint64_t start(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
         const struct gt_attr who = {.name = name, .scope = a->scope};
         uint64_t folded = t->slot->folded;
         struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), &who);
-        gt_tree_value(c->node, a->value);
+        if (c)
+            gt_tree_value(c->node, a->value);
         t->slot->folded = folded; /* it is a call when it ends */
     }
     e->key = key;
@@ -124,7 +129,7 @@ uint64_t gt_start(gt_tag tag, const struct gt_attr *a)
     return id;
 }
 
-int gt_end(uint64_t id)
+static int end(uint64_t id, int instant)
 {
     int saved = errno;
     struct gt_thread *t = gt_enter();
@@ -137,7 +142,10 @@ int gt_end(uint64_t id)
         const struct gt_attr a = {.name = key->text, .scope = e->scope};
         gt_tag tag = GT_TAG(e->source, e->domain_id, e->category);
         uint64_t t0 = e->t0;
+        now = instant ? t0 : now;
         struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
+        if (!c) /* can't be: it was not left out when it started */
+            c = t->other;
         gt_count_alone(t, c, now - t0, e);
         give_back(t, e);
         gt_ring_put(t, GT_RING_ASYNC, GT_RECORD_NODE(c->record), t0, now - t0);
@@ -147,4 +155,41 @@ int gt_end(uint64_t id)
     gt_leave(t);
     errno = saved;
     return e ? 0 : -1;
+}
+
+int gt_end(uint64_t id)
+{
+    return end(id, 0);
+}
+
+int gt_end_instant(uint64_t id)
+{
+    return end(id, 1);
+}
+
+void gt_span(gt_tag tag, const struct gt_attr *a, uint64_t t0, uint64_t t1)
+{
+    int saved = errno;
+    struct gt_thread *t = gt_enter();
+    if (!t && !(t = gt_enter_slow()))
+        return;
+    if (gt_is_paused()) {
+        t->slot->silent++;
+    } else {
+        struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), a);
+        gt_count_alone(t, c, t1 - t0, NULL);
+        gt_ring_put(t, GT_RING_ASYNC, GT_RECORD_NODE(c->record), t0, t1 - t0);
+    }
+    gt_leave(t);
+    errno = saved;
+}
+
+uint64_t gt_now(void)
+{
+    struct gt_thread *t = gt_enter();
+    if (!t && !(t = gt_enter_slow())) /* which clock it is, is known when the session is open */
+        return 0;
+    uint64_t now = gt_clock_now();
+    gt_leave(t);
+    return now;
 }

@@ -217,8 +217,9 @@ static const struct word *find_word(const struct word *words, const char *word, 
     return NULL;
 }
 
+/* `but_from`: what a list that begins by taking something away begins with; 0: none may. */
 static int parse_words(struct gt_config *c, int option, const char *value, const struct word *words,
-                       int signs, uint32_t *out)
+                       uint32_t but_from, uint32_t *out)
 {
     const char *list = value, *word;
     size_t len;
@@ -226,7 +227,7 @@ static int parse_words(struct gt_config *c, int option, const char *value, const
     int any = 0, none = 0;
 
     while (next_word(&list, &word, &len)) {
-        int minus = signs && word[0] == '-';
+        int minus = but_from && word[0] == '-';
         const struct word *w = find_word(words, word + minus, len - minus);
 
         if (!w) {
@@ -235,7 +236,7 @@ static int parse_words(struct gt_config *c, int option, const char *value, const
         }
         /* a list that begins by taking something away means "all but" */
         if (minus && !any)
-            bits = words[0].bits;
+            bits = but_from;
         bits = minus ? bits & ~w->bits : bits | w->bits;
         none |= !w->bits;
         any = 1;
@@ -422,15 +423,19 @@ static int place(struct gt_config *c, size_t *used, const char *s, size_t len, c
 static void parse_one(struct gt_config *c, int option, const char *v)
 {
     uint64_t n;
+    uint32_t bits = 0;
     const char *s = v;
     int *flag;
 
     switch (types[option]) {
     case BOOL:
-        flag = option == OPT_CHILDREN  ? &c->children
-               : option == OPT_DISABLE ? &c->disable
-               : option == OPT_QUIET   ? &c->quiet
-                                       : &c->record_shapes;
+        flag = option == OPT_CHILDREN                 ? &c->children
+               : option == OPT_DISABLE                ? &c->disable
+               : option == OPT_QUIET                  ? &c->quiet
+               : option == OPT_CAPTURE_OVERLOAD_NAMES ? &c->capture_overload_names
+               : option == OPT_PROFILE_MEMORY         ? &c->profile_memory
+               : option == OPT_WITH_FLOPS             ? &c->with_flops
+                                                      : &c->record_shapes;
         if (parse_bool(v, flag))
             warn_text(c, option, v, "give 0 or 1");
         break;
@@ -438,7 +443,9 @@ static void parse_one(struct gt_config *c, int option, const char *v)
         parse_words(c, option, v, format_words, 0, &c->formats);
         break;
     case SOURCES:
-        parse_words(c, option, v, source_words, 1, &c->sources);
+        /* all but: of what is recorded by default */
+        parse_words(c, option, options[option].fallback, source_words, UINT32_MAX, &bits);
+        parse_words(c, option, v, source_words, bits, &c->sources);
         break;
     case LEVEL:
         if (parse_number(&s, &n) || *s || n > 2)
@@ -471,6 +478,7 @@ static void set_defaults(struct gt_config *c, char *const envp[])
     c->output = options[OPT_OUTPUT].fallback;
     c->session_dir = options[OPT_SESSION_DIR].fallback;
     c->exe = options[OPT_EXE].fallback;
+    c->include = c->exclude = "";
     c->run_dir = c->tmpdir = c->cwd = c->library = "";
     c->set = c->text;
     for (int i = 0; i < OPTIONS; i++)
@@ -521,6 +529,10 @@ int gt_config_parse(struct gt_config *c, char *const envp[])
         c->session_dir = values[OPT_SESSION_DIR];
     if (values[OPT_EXE])
         c->exe = values[OPT_EXE];
+    if (values[OPT_INCLUDE])
+        c->include = values[OPT_INCLUDE];
+    if (values[OPT_EXCLUDE])
+        c->exclude = values[OPT_EXCLUDE];
 
     kept = find(envp, run_dir, sizeof run_dir - 1);
     if (kept && place(c, &used, kept, strlen(kept), &c->run_dir))
@@ -543,20 +555,32 @@ int gt_config_parse(struct gt_config *c, char *const envp[])
     return rc;
 }
 
-static int match(const char *glob, const char *end, const char *name)
+/* Byte number i of a label, 0 behind its end. */
+static char label_at(const struct gt_label *l, size_t i)
 {
-    const char *star = NULL, *retry = NULL;
+    if (l->domain_bytes) {
+        if (i <= l->domain_bytes)
+            return i < l->domain_bytes ? l->domain[i] : ':';
+        i -= l->domain_bytes + 1;
+    }
+    return i < l->name_bytes ? l->name[i] : 0;
+}
 
-    while (*name) {
+int gt_config_match(const char *glob, size_t n, const struct gt_label *l)
+{
+    const char *end = glob + n, *star = NULL;
+    size_t bytes = l->name_bytes + (l->domain_bytes ? l->domain_bytes + 1 : 0), at = 0, retry = 0;
+
+    while (at < bytes) {
         if (glob < end && *glob == '*') {
             star = glob++;
-            retry = name;
-        } else if (glob < end && (*glob == '?' || *glob == *name)) {
+            retry = at;
+        } else if (glob < end && (*glob == '?' || *glob == label_at(l, at))) {
             glob++;
-            name++;
+            at++;
         } else if (star) {
             glob = star + 1;
-            name = ++retry;
+            at = ++retry;
         } else {
             return 0;
         }
@@ -566,14 +590,24 @@ static int match(const char *glob, const char *end, const char *name)
     return glob == end;
 }
 
-int gt_config_glob(const char *globs, const char *name)
+static int match_list(const char *globs, const struct gt_label *l)
 {
     while (*globs) {
         const char *end = globs + strcspn(globs, ",");
 
-        if (end > globs && match(globs, end, name))
+        if (end > globs && gt_config_match(globs, (size_t)(end - globs), l))
             return 1;
         globs = *end ? end + 1 : end;
     }
     return 0;
+}
+
+int gt_config_glob(const char *globs, const char *name)
+{
+    return match_list(globs, &(struct gt_label){.name = name, .name_bytes = strlen(name)});
+}
+
+int gt_config_left_out(const struct gt_config *c, const struct gt_label *l)
+{
+    return (*c->include && !match_list(c->include, l)) || match_list(c->exclude, l);
 }

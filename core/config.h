@@ -24,11 +24,12 @@ enum gt_format {
 
 struct gt_config {
     /* all strings point into `text`, or are constants */
-    const char *output;      /* %q{VAR} and %r expanded, the rest left for the report house */
-    const char *session_dir; /* "" : default */
-    const char *run_dir;     /* "" : not under `run` */
-    const char *tmpdir;      /* $TMPDIR, "" if not set */
-    const char *exe;         /* globs */
+    const char *output;            /* %q{VAR} and %r expanded, the rest left for the report house */
+    const char *session_dir;       /* "" : default */
+    const char *run_dir;           /* "" : not under `run` */
+    const char *tmpdir;            /* $TMPDIR, "" if not set */
+    const char *exe;               /* globs */
+    const char *include, *exclude; /* globs of names, "": not given */
     /* not parsed: the constructor fills these in, "" until then */
     const char *cwd, *library;
     uint64_t memory_bytes;
@@ -38,6 +39,7 @@ struct gt_config {
     int rank;              /* -1: none */
     int log;               /* 0, 1, 2 */
     int children, disable, quiet, record_shapes;
+    int capture_overload_names, profile_memory, with_flops; /* of PyTorch's operators */
     /* NUL-separated NAME=VALUE list of the GPUTALLY_ variables that were set */
     const char *set;
     size_t set_bytes;
@@ -69,5 +71,15 @@ unsigned gt_config_distance(const char *a, size_t a_len, const char *b, size_t b
 
 /* 1 if `name` matches one of the comma-separated globs (* and ?), else 0. Pure. */
 int gt_config_glob(const char *globs, const char *name);
+
+/* A name as the views show it: `domain:name`, or the bare name in the default domain (""). */
+struct gt_label {
+    const char *domain, *name;
+    size_t domain_bytes, name_bytes;
+};
+/* 1 if the label matches the one glob of n bytes. Pure. */
+int gt_config_match(const char *glob, size_t n, const struct gt_label *l);
+/* 1 if INCLUDE and EXCLUDE together leave the label out. Pure. */
+int gt_config_left_out(const struct gt_config *c, const struct gt_label *l);
 
 #endif

@@ -10,6 +10,11 @@ struct gt_frame *gt_frame_at(const struct gt_thread *t, uint32_t i)
     return &b->frames[i % GT_FRAMES_PER_BLOCK];
 }
 
+static const char *text_at(gt_ref ref)
+{
+    return ref ? ((const struct gt_str *)gt_session_at(ref))->text : NULL;
+}
+
 static uint32_t depth_of(const struct gt_thread *t)
 {
     return atomic_load_explicit(&t->slot->depth, memory_order_relaxed);
@@ -37,10 +42,23 @@ static uint32_t level_below(const struct gt_thread *t, uint32_t depth, uint32_t 
     return 0;
 }
 
+struct gt_frame *gt_frame_op(const struct gt_thread *t, uint32_t depth, int *right_below)
+{
+    *right_below = 1;
+    for (uint32_t i = t->ops ? depth : 0; i-- > 0;) {
+        struct gt_frame *f = gt_frame_at(t, i);
+        if (f->group == GT_GROUP_OP)
+            return f;
+        *right_below &= (f->flags & GT_FRAME_SILENT) != 0;
+    }
+    return NULL;
+}
+
 int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uint64_t token,
                   int silent)
 {
     struct gt_slot *slot = t->slot;
+    int right;
     uint32_t depth = depth_of(t), block = depth / GT_FRAMES_PER_BLOCK;
     if (depth >= GT_MAX_DEPTH || t->deep)
         goto too_deep;
@@ -52,7 +70,7 @@ int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uin
         t->block_refs[block] = ref;
         below->next = ref; /* readers go there only when depth says so, which is stored later */
     }
-    struct gt_frame *f = gt_frame_at(t, depth);
+    struct gt_frame *f = gt_frame_at(t, depth), *op;
     *f = (struct gt_frame){.token = token,
                            .link = link,
                            .record = link->record,
@@ -61,6 +79,11 @@ int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uin
                            .level = level_below(t, depth, group),
                            .flags = silent ? GT_FRAME_SILENT : 0};
     int level = (int)f->level;
+    if (f->group == GT_GROUP_OP) {
+        if ((op = gt_frame_op(t, depth, &right)))
+            gt_op_has_kid(t, op);
+        t->ops++;
+    }
     f->t0 = gt_clock_now();
     atomic_store_explicit(&slot->depth, depth + 1, memory_order_release);
     set_top(t, depth + 1);
@@ -134,6 +157,10 @@ static void count(struct gt_thread *t, struct gt_link *link, uint64_t duration, 
     if (ended)
         __atomic_store_n(&ended->state, GT_ASYNC_FREE, __ATOMIC_RELEASE);
     atomic_signal_fence(memory_order_seq_cst);
+    if (frame) {
+        n->flops += frame->flops;
+        gt_op_memory_out(link, frame, NULL);
+    }
     n->self_ticks += self;
     n->total_ticks += duration;
     n->sumsq_ticks += d * d;
@@ -152,11 +179,38 @@ static void commit(struct gt_slot *slot)
     slot->commit_count = 0;
 }
 
+void gt_count_held(struct gt_thread *t, struct gt_held *held)
+{
+    struct gt_link *link = held->link;
+    const struct gt_frame f = {.flops = held->flops,
+                               .self_memory = {held->self_memory[0], held->self_memory[1]},
+                               .kid_memory = {held->memory[0] - held->self_memory[0],
+                                              held->memory[1] - held->self_memory[1]}};
+    /* a reader of a killed process that finds so many calls leaves the held one out */
+    __atomic_store_n(&held->count, link->node->count + 1, __ATOMIC_RELEASE);
+    count(t, link, held->ticks, held->self_ticks, NULL, NULL);
+    link->node->flops += f.flops;
+    gt_op_memory_out(link, &f, NULL);
+    commit(t->slot);
+    __atomic_store_n(&held->record, 0, __ATOMIC_RELEASE);
+}
+
 void gt_count_alone(struct gt_thread *t, struct gt_link *link, uint64_t duration,
                     struct gt_async *ended)
 {
     count(t, link, duration, 0, NULL, ended);
     commit(t->slot);
+}
+
+/* In place of count(): the operator may be a duplicate of the one below it. */
+static void hold(struct gt_thread *t, struct gt_frame *f, struct gt_frame *op, uint64_t ticks,
+                 uint64_t self)
+{
+    struct gt_slot *slot = t->slot;
+    uint64_t seq = atomic_load_explicit(&slot->seq, memory_order_relaxed);
+    atomic_store_explicit(&slot->seq, seq + 1, memory_order_release);
+    atomic_thread_fence(memory_order_release);
+    gt_op_hold(op, f, ticks, self);
 }
 
 /* Takes frame number i out, youngest or not, and counts it. At each moment the self time belongs to
@@ -168,43 +222,75 @@ static void close_frame(struct gt_thread *t, uint32_t i, uint64_t now)
 {
     struct gt_slot *slot = t->slot;
     uint32_t depth = depth_of(t);
-    struct gt_frame gone = *gt_frame_at(t, i);
+    struct gt_frame *f = gt_frame_at(t, i), *op = NULL;
     struct gt_frame *below = i ? gt_frame_at(t, i - 1) : gt_frame_at(t, 0) - 1;
+    int above = 0, right_below = 0, silent = f->flags & GT_FRAME_SILENT;
+    if (f->group == GT_GROUP_OP) {
+        op = gt_frame_op(t, i, &right_below);
+        gt_op_take_held(t, f);
+        t->ops--;
+    }
+    const struct gt_frame gone = *f;
     uint64_t mark = now, kid_ticks = gone.kid_ticks;
-    int silent = gone.flags & GT_FRAME_SILENT;
     if (silent) {
         below->kid_ticks += gone.kid_ticks;
     } else {
         for (uint32_t k = i + 1; k < depth; k++) {
-            struct gt_frame *f = gt_frame_at(t, k);
-            if (!(f->flags & GT_FRAME_SILENT)) {
-                mark = f->t0;
+            struct gt_frame *next = gt_frame_at(t, k);
+            if (!(next->flags & GT_FRAME_SILENT)) {
+                mark = next->t0;
+                above = 1;
                 break;
             }
-            kid_ticks += f->kid_ticks;
-            f->kid_ticks = 0;
+            kid_ticks += next->kid_ticks;
+            next->kid_ticks = 0;
         }
-        count(t, gone.link, now - gone.t0, mark - gone.t0 - kid_ticks, gt_frame_at(t, i), NULL);
+        uint64_t ticks = now - gone.t0, self = mark - gone.t0 - kid_ticks;
+        if (op && right_below && !above && gt_op_may_hold(&gone, op) && self <= ticks)
+            hold(t, f, op, ticks, self);
+        else
+            count(t, gone.link, ticks, self, f, NULL);
+        if (op)
+            gt_op_memory_out(NULL, &gone, op);
         below->kid_ticks += (int64_t)(mark - gone.t0) > 0 ? mark - gone.t0 : 0;
     }
     for (uint32_t k = i + 1; k < depth; k++) {
-        struct gt_frame *f = gt_frame_at(t, k);
-        if (((f->group ^ gone.group) & GT_GROUP_MASK) == 0 && f->level)
-            f->level--;
-        *gt_frame_at(t, k - 1) = *f;
+        struct gt_frame *next = gt_frame_at(t, k);
+        if (((next->group ^ gone.group) & GT_GROUP_MASK) == 0 && next->level)
+            next->level--;
+        *gt_frame_at(t, k - 1) = *next;
     }
     atomic_store_explicit(&slot->depth, depth - 1, memory_order_release);
     if (!silent) {
         commit(slot);
         gt_ring_put(t, GT_RING_RANGE, GT_RECORD_NODE(gone.record), gone.t0, now - gone.t0);
-        if (i + 1 < depth)
-            slot->overlapped++;
+        slot->overlapped += (uint64_t)above;
     }
-    /* the hot path relies on these being 0 in every frame above the top */
-    struct gt_frame *unused = gt_frame_at(t, depth - 1);
-    unused->token = 0;
-    unused->flags = 0;
+    /* the hot paths rely on what they do not set being 0 in every frame above the top */
+    *gt_frame_at(t, depth - 1) = (struct gt_frame){0};
     set_top(t, depth - 1);
+}
+
+void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now)
+{
+    struct gt_frame *f = gt_frame_at(t, i);
+    struct gt_link *link = f->link;
+    const struct gt_node *n = link->node;
+    const struct gt_attr a = {.name = link->text,
+                              .shapes = text_at(n->shapes),
+                              .overload = text_at(n->overload),
+                              .scope = n->scope};
+    struct gt_link *async = gt_tree_child(t, t->root, link->tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
+    if (f->held.record)
+        gt_count_held(t, &f->held);
+    const struct gt_frame gone = *f;
+    f->flags |= GT_FRAME_SILENT;
+    f->group |= GT_GROUP_SILENT;
+    t->ops--;
+    close_frame(t, i, now);
+    async->node->flops += gone.flops;
+    gt_op_memory_out(async, &gone, NULL);
+    gt_count_alone(t, async, now - gone.t0, NULL);
 }
 
 int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now)
@@ -225,6 +311,16 @@ int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t n
     }
     t->slot->unbalanced++;
     return -1;
+}
+
+int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token)
+{
+    for (uint32_t i = depth_of(t); i-- > 0;) {
+        const struct gt_frame *f = gt_frame_at(t, i);
+        if ((f->group & GT_GROUP_MASK) == group && f->token == token)
+            return 1;
+    }
+    return 0;
 }
 
 void gt_frame_close_all(struct gt_thread *t)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define GT_MAGIC "GPUTALLY"
-#define GT_LAYOUT_VERSION 1u
+#define GT_LAYOUT_VERSION 2u
 
 /* Offset in the file divided by GT_ALIGN; 0 means "none" (the header lies there). */
 typedef uint32_t gt_ref;
@@ -105,6 +105,17 @@ struct gt_extra {
     double sum, min, max, last;
 };
 
+/* What only some nodes have: memory that PyTorch reported, and what it calls duplicates. By enum
+ * gt_memory_kind; bytes allocated minus freed. */
+enum gt_memory_kind { GT_MEMORY_CPU = 0, GT_MEMORY_DEVICE = 1, GT_MEMORY_KINDS = 2 };
+struct gt_op_stats {
+    int64_t self_memory[GT_MEMORY_KINDS]; /* while it was the innermost range */
+    int64_t memory[GT_MEMORY_KINDS];      /* inside its counted calls; of operators only */
+    /* calls that are not in the node's counters, because they were the only child of an operator of
+     * the same name: their children are the parent's, their self time and memory are too */
+    uint64_t dup_count, dup_ticks, dup_self_ticks;
+};
+
 /* One place in a thread slot's calling context tree: (parent, source, domain, category, kind, key,
  * shapes, stack). 128 bytes, two cache lines: who it is, and what it counted. */
 struct gt_node {
@@ -131,7 +142,8 @@ struct gt_node {
     uint64_t bytes;
     uint64_t flops;
     gt_ref extra; /* struct gt_extra, 0: none */
-    uint32_t reserved[5];
+    gt_ref op;    /* struct gt_op_stats, 0: none */
+    uint32_t reserved[4];
 };
 
 /* Nodes of a slot lie in chunks; chunk 0 holds indices 0..capacity-1, the next goes on from there.
@@ -148,12 +160,31 @@ enum gt_frame_flags {
     GT_FRAME_SILENT = 1, /* opened while paused, or inherited over fork: closes without counting */
 };
 
+/* An ended call of an operator that may turn out to be a duplicate: it is the only child so far of
+ * one of the same name. Not in its node's counters yet. If it stays the only child it never gets
+ * there: see struct gt_op_stats. */
+struct gt_held {
+    void *link; /* the writer's own */
+    uint64_t ticks, self_ticks, flops;
+    int64_t memory[GT_MEMORY_KINDS], self_memory[GT_MEMORY_KINDS];
+    uint64_t count;  /* not 0: it is being counted, its node has so many calls then */
+    uint32_t record; /* as in gt_frame; 0: nothing is held. Written last */
+    uint32_t reserved;
+};
+
 /* An open range. `link` is the writer's own pointer and means nothing to a reader. */
 struct gt_frame {
     uint64_t t0;
     uint64_t kid_ticks; /* time of the children that have ended; see GT_FRAME_CLOSING */
     uint64_t token;     /* tells objects of one source apart; 0 for ranges */
     void *link;
+    /* of PyTorch's operators, else 0. Memory: while it was the innermost operator, and what its
+     * children had. While `held` is set, an operator right above is the held one, being closed. */
+    int64_t self_memory[GT_MEMORY_KINDS], kid_memory[GT_MEMORY_KINDS];
+    uint64_t flops;
+    struct gt_held held;
+    uint32_t kids; /* operators that were opened right above it */
+    uint32_t reserved;
     uint32_t record; /* kind << 28 | node index, as in the ring */
     uint32_t group;  /* source << 24 | domain id: what a pop must match */
     uint32_t level;  /* open frames of the same group below */
@@ -165,7 +196,7 @@ struct gt_frame {
  * many, the frame has been counted already. */
 #define GT_FRAME_CLOSING(f) ((int64_t)(f)->kid_ticks < 0)
 
-#define GT_FRAMES_PER_BLOCK 126u
+#define GT_FRAMES_PER_BLOCK 46u
 struct gt_frame_block {
     gt_ref next; /* block with the deeper frames; kept when the depth falls */
     uint32_t reserved;
@@ -248,12 +279,14 @@ struct gt_slot {
     struct gt_pair last; /* refreshed whenever the ring wraps */
     /* what could not be measured as asked */
     uint64_t unbalanced; /* pops and ends that matched nothing */
-    uint64_t overlapped; /* ranges that ended while younger ones were open */
+    uint64_t overlapped; /* ranges that ended while younger ones, not silent, were open */
     uint64_t folded;     /* calls counted under a folded name */
     uint64_t clamped;    /* negative durations, counted as 0 */
     uint64_t inherited;  /* frames that were open over a fork */
     uint64_t left_open;  /* ranges still open when their thread ended: closed and counted then */
     uint64_t silent;     /* pushes, starts, marks while paused */
+    uint64_t duplicates; /* ranges that another source records too, and better */
+    uint64_t excluded;   /* calls left out by INCLUDE and EXCLUDE */
     _Atomic gt_ref async_free; /* entries that others ended: the writer's own list */
     uint32_t reserved2;
 };
@@ -306,7 +339,7 @@ struct gt_header {
 
 _Static_assert(sizeof(struct gt_node) == 128, "two cache lines");
 _Static_assert(sizeof(struct gt_node_chunk) == 64, "keeps the nodes aligned");
-_Static_assert(sizeof(struct gt_frame) == 48, "no padding");
+_Static_assert(sizeof(struct gt_frame) == 176, "no padding");
 _Static_assert(sizeof(struct gt_record) == 16, "no padding");
 _Static_assert(sizeof(struct gt_header) <= GT_HEADER_BYTES, "fits page 0");
 

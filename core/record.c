@@ -17,11 +17,13 @@ static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
         level = gt_frame_push(t, t->cur, group, a->token, 1);
     } else {
         struct gt_link *c = gt_tree_child(t, t->cur, tag, a);
-        c->node->bytes += a->bytes;
-        c->node->flops += a->flops;
-        if (a->has_value)
-            gt_tree_value(c->node, a->value);
-        level = gt_frame_push(t, c, group, a->token, 0);
+        if (c) {
+            c->node->bytes += a->bytes;
+            c->node->flops += a->flops;
+            if (a->has_value)
+                gt_tree_value(c->node, a->value);
+        }
+        level = gt_frame_push(t, c ? c : t->cur, group, a->token, !c);
     }
     errno = saved;
     gt_leave(t);
@@ -116,10 +118,11 @@ static void count_instant(gt_tag tag, const struct gt_attr *a, enum gt_node_kind
     } else {
         struct gt_link *parent = kind == GT_KIND_MARK ? t->cur : t->root;
         struct gt_link *c = gt_tree_child(t, parent, tag | GT_LINK_KIND(kind), a);
-        if (a->has_value || kind == GT_KIND_COUNTER)
+        if (c && (a->has_value || kind == GT_KIND_COUNTER))
             gt_tree_value(c->node, a->value);
-        gt_count_alone(t, c, 0, NULL);
-        if (kind == GT_KIND_MARK)
+        if (c)
+            gt_count_alone(t, c, 0, NULL);
+        if (c && kind == GT_KIND_MARK)
             gt_ring_put(t, GT_RING_MARK, GT_RECORD_NODE(c->record), gt_clock_now(), 0);
     }
     gt_leave(t);

@@ -40,6 +40,9 @@ struct gt_attr {
     double value;      /* payload or counter sample: min, max, sum are kept */
 };
 
+/* What GPUTALLY_INCLUDE and _EXCLUDE leave out is counted as such and nowhere else: a range is as
+ * if it were not there (its pop still matches), a mark or sample is dropped, gt_start returns 0. */
+
 /* Opens a range; gt_push one of scope USER. Returns its level: open ranges of the same source and
  * domain below it (0 is the outermost); -1 when it could not be kept. */
 int gt_push(gt_tag tag, const char *name);
@@ -53,6 +56,12 @@ int gt_pop_token(uint32_t group, uint64_t token);
 uint64_t gt_start(gt_tag tag, const struct gt_attr *a);
 /* Returns 0, or -1 for an id that is not open (counted as unbalanced). */
 int gt_end(uint64_t id);
+/* The same for a range that turned out to have no end of its own: it counts, with no time. */
+int gt_end_instant(uint64_t id);
+/* A start/end range that is over already: from `t0` to `t1`, both of gt_now. */
+void gt_span(gt_tag tag, const struct gt_attr *a, uint64_t t0, uint64_t t1);
+/* This moment, in ticks of the clock that ranges are measured with; 0 where nothing is recorded. */
+uint64_t gt_now(void);
 
 void gt_mark(gt_tag tag, const struct gt_attr *a);
 /* a->value is a sample of the counter a->name. */
@@ -74,7 +83,7 @@ struct gt_op {
     const char *name;     /* borrowed until return */
     const char *shapes;   /* "[[2, 3], []]"; NULL: not asked for */
     const char *overload; /* NULL or "": none */
-    uint64_t token;       /* never 0; gt_op_pop must carry the same */
+    uint64_t token;       /* an address; gt_op_pop must carry the same */
     uint64_t flops;
     uint8_t scope; /* RecordScope id */
 };
@@ -84,7 +93,6 @@ void gt_op_pop(uint64_t token);
 
 /* PyTorch allocated (> 0) or freed (< 0) `bytes`: of the innermost open range of this thread, and
  * of "[memory]" below it where no operator is open. */
-enum gt_memory_kind { GT_MEMORY_CPU = 0, GT_MEMORY_DEVICE = 1, GT_MEMORY_KINDS = 2 };
 void gt_op_memory(int64_t bytes, enum gt_memory_kind kind);
 
 /* 1 while an operator is open on this thread. */

@@ -225,6 +225,8 @@ static void inherit(struct gt_thread *t, const struct gt_thread *old, const char
                                       .overload = old_text(old_base, l->node->overload),
                                       .scope = l->node->scope};
             mine = gt_tree_child(t, t->cur, l->tag, &a);
+            if (!mine) /* a folded name is no longer the one that was judged */
+                mine = t->cur;
         }
         gt_frame_push(t, mine, GT_TAG_GROUP(l->tag), 0, 1);
         t->slot->inherited++;

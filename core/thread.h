@@ -45,7 +45,9 @@ struct gt_thread {
     /* cold */
     uint32_t generation; /* of the session it belongs to */
     struct gt_link *root, *other;
+    uint32_t left_out;           /* links without a node: names that are left out */
     uint32_t deep;               /* pushes beyond GT_MAX_DEPTH that are open */
+    uint32_t ops;                /* open frames of operators that count */
     struct gt_node_chunk *chunk; /* the newest */
     struct gt_table children;    /* (parent, tag, key, shapes) -> link */
     struct gt_table folds;       /* (parent, template) -> count, link of the folded node */
@@ -69,16 +71,42 @@ extern struct gt_thread gt_nobody GT_HIDDEN;
 #define GT_GROUP_TOKEN 0x40000000u
 #define GT_GROUP_MASK 0x3fffffffu
 _Static_assert(GT_SOURCES << 24 <= GT_GROUP_TOKEN, "a source reaches into the flags");
+/* The group of every operator's frame that counts. */
+#define GT_GROUP_OP ((uint32_t)GT_SOURCE_TORCH << 24 | GT_GROUP_TOKEN)
 
 /* ---- tree.c ---- */
 
-/* Finds or makes the child of `parent`. Never NULL: t->other when memory has run out. */
+/* Finds or makes the child of `parent`; t->other when memory has run out. NULL: the name is left
+ * out (INCLUDE, EXCLUDE), which has been counted. */
 struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
                               const struct gt_attr *a);
+/* 1 if INCLUDE and EXCLUDE leave this name of n bytes out. */
+int gt_tree_left_out(gt_tag tag, const char *name, size_t n);
 /* Prepares the root and "(other)". Returns 0 or -ENOMEM. */
 int gt_tree_init(struct gt_thread *t);
+/* Writes the name s[0..n) with every number as '*' to out[GT_TEMPLATE_MAX], not terminated. Returns
+ * its length, 0 if there is no number in it or it is too long to fold. Pure. */
+#define GT_TEMPLATE_MAX 256u /* longer names never fold by template: memory bounds them */
+size_t gt_tree_template(const char *s, size_t n, char *out);
 /* Adds a payload or a counter's sample; dropped when memory has run out. */
 void gt_tree_value(struct gt_node *n, double value);
+
+/* Memory and duplicates of a node, made at its first use; NULL when memory has run out. */
+struct gt_op_stats *gt_tree_op(struct gt_node *n);
+
+/* ---- op.c: what frames.c asks where an operator is opened or closed ---- */
+
+/* A frame is about to be opened above frame `below`: a held child there is no duplicate. */
+void gt_op_has_kid(struct gt_thread *t, struct gt_frame *below);
+/* The operator's frame f is about to be closed: its held child is a duplicate. */
+void gt_op_take_held(struct gt_thread *t, struct gt_frame *f);
+/* Adds what the closed call had besides its time: to its node, and to `parent`, the operator that
+ * it was in (NULL: none). */
+void gt_op_memory_out(struct gt_link *link, const struct gt_frame *f, struct gt_frame *parent);
+/* 1 if the closed frame may be a duplicate of the operator right below it. */
+int gt_op_may_hold(const struct gt_frame *f, const struct gt_frame *parent);
+void gt_op_hold(struct gt_frame *parent, const struct gt_frame *f, uint64_t ticks,
+                uint64_t self_ticks);
 
 /* ---- slot.c ---- */
 
@@ -97,6 +125,11 @@ int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uin
                   int silent);
 /* Closes the topmost frame of (group, token), wherever it lies. Returns its level or -1. */
 int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now);
+/* 1 if a frame of (group, token) is open. */
+int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token);
+/* Takes the operator's frame number i out as a call that was not nested: an async one of the same
+ * name that ended at `now`. Its children go on where they are. */
+void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now);
 /* Closes every open range, top first, because its thread ends: counted, and told as left open. */
 void gt_frame_close_all(struct gt_thread *t);
 
@@ -104,6 +137,11 @@ void gt_frame_close_all(struct gt_thread *t);
  * which is free afterwards. Self time 0. */
 void gt_count_alone(struct gt_thread *t, struct gt_link *link, uint64_t duration,
                     struct gt_async *ended);
+/* Counts the held child of an operator's frame, and lets go of it. */
+void gt_count_held(struct gt_thread *t, struct gt_held *held);
+/* The nearest operator that counts below frame number `depth`, silent frames left out; *right_below
+ * says that nothing that counts lies in between. NULL: none. */
+struct gt_frame *gt_frame_op(const struct gt_thread *t, uint32_t depth, int *right_below);
 /* The ring is at its end: starts over, and takes the chance to refresh the slot's clock pair. */
 void gt_ring_wrap(struct gt_thread *t);
 /* Appends to the ring; any duration. */

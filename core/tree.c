@@ -9,13 +9,17 @@
 
 #define FOLD_NAMES                                                                                 \
     1024u /* names under one parent that are equal but for numbers, before they fold */
-#define FOLD_SHAPES 256u  /* input shapes of one key under one parent */
-#define TEMPLATE_MAX 256u /* longer names never fold by template: memory bounds them */
-#define FIRST_CHUNK 31u   /* with its head, 4 KiB */
+#define FOLD_SHAPES 256u /* input shapes of one key under one parent */
+#define FIRST_CHUNK 31u  /* with its head, 4 KiB */
 #define LAST_CHUNK 4096u
 
 struct gt_link gt_link_none = {
     .text = "", .tag = ~(gt_tag)0, .fits = -1, .after = &gt_link_none, .last = &gt_link_none};
+
+/* Names left out by INCLUDE and EXCLUDE that a thread remembers, and how long they may be; others
+ * are judged anew at each call, which takes about as long as finding them. */
+#define LEFT_OUT_MOST 4096u
+#define LEFT_OUT_BYTES 256u
 
 /* What makes a child of a given parent. */
 struct identity {
@@ -94,8 +98,11 @@ static uint32_t identity_hash(const struct gt_link *parent, const struct identit
 static int is_child(const struct gt_link *c, const struct gt_link *parent,
                     const struct identity *id)
 {
-    return c->parent == parent && c->tag == id->tag &&
-           text_is(c->node->key, id->key, id->key_len) && c->node->flags == id->flags &&
+    if (c->parent != parent || c->tag != id->tag)
+        return 0;
+    if (!c->node) /* a name that is left out */
+        return strncmp(c->text, id->key, id->key_len) == 0 && !c->text[id->key_len];
+    return text_is(c->node->key, id->key, id->key_len) && c->node->flags == id->flags &&
            text_is(c->node->shapes, id->shapes, id->shapes_len) &&
            text_is(c->node->overload, id->overload, id->overload_len);
 }
@@ -158,6 +165,15 @@ static void prepare_compare(struct gt_link *c, const struct identity *id)
     c->fits = may ? 4096 - 8 - 1 - (int32_t)whole : -1;
 }
 
+static void put(struct gt_thread *t, struct gt_link *c, uint32_t hash)
+{
+    uint32_t i = hash;
+    while (t->children.entries[i & t->children.mask].link)
+        i++;
+    t->children.entries[i & t->children.mask] = (struct gt_table_entry){hash, 0, c};
+    t->children.used++;
+}
+
 static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const struct identity *id,
                             uint32_t hash)
 {
@@ -177,10 +193,11 @@ static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const s
     n->parent = GT_RECORD_NODE(parent->record);
     n->key = key;
     n->domain = domain;
-    n->category = (uint32_t)id->tag;
+    n->source = (uint8_t)(id->tag >> 56);
+    /* there the scope tells nodes apart */
+    n->category = n->source == GT_SOURCE_TORCH ? 0 : (uint32_t)id->tag;
     n->shapes = shapes;
     n->overload = overload;
-    n->source = (uint8_t)(id->tag >> 56);
     n->kind = (uint8_t)(GT_KIND_RANGE + ((id->tag >> 48) & 0xff));
     n->scope = id->scope;
     n->flags = id->flags;
@@ -196,12 +213,36 @@ static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const s
                           .group = GT_TAG_GROUP(id->tag)};
     prepare_compare(c, id);
     c->after = c;
-    uint32_t i = hash;
-    while (t->children.entries[i & t->children.mask].link)
-        i++;
-    t->children.entries[i & t->children.mask] = (struct gt_table_entry){hash, 0, c};
-    t->children.used++;
+    put(t, c, hash);
     return c;
+}
+
+/* ---- leaving out ---- */
+
+int gt_tree_left_out(gt_tag tag, const char *name, size_t n)
+{
+    if (!*gt_config.include && !*gt_config.exclude)
+        return 0;
+    const char *domain = gt_domain_name((tag >> 32) & 0xffff);
+    const struct gt_label l = {domain, name, strlen(domain), n};
+    return gt_config_left_out(&gt_config, &l);
+}
+
+/* Remembers that the name is left out below this parent: a link without a node, which the fast way
+ * never meets since no `after` leads there. */
+static void remember_left_out(struct gt_thread *t, struct gt_link *parent,
+                              const struct identity *id, uint32_t hash)
+{
+    if (t->left_out >= LEFT_OUT_MOST || id->key_len >= LEFT_OUT_BYTES ||
+        table_room(t, &t->children) < 0)
+        return;
+    struct gt_link *c = pool_alloc(t, sizeof *c + id->key_len + 1);
+    if (!c)
+        return;
+    memcpy(c + 1, id->key, id->key_len); /* the pool's memory is zero */
+    *c = (struct gt_link){.text = (const char *)(c + 1), .tag = id->tag, .parent = parent};
+    put(t, c, hash);
+    t->left_out++;
 }
 
 /* ---- folding ---- */
@@ -264,12 +305,10 @@ static size_t number_at(const char *s, size_t n, size_t i)
     return j - i;
 }
 
-/* Writes the name with every number as '*'. Returns its length, 0 if there is no number in it or it
- * is too long to fold. */
-static size_t template_of(const char *s, size_t n, char *out)
+size_t gt_tree_template(const char *s, size_t n, char *out)
 {
     size_t k = 0, any = 0, number;
-    if (n >= TEMPLATE_MAX)
+    if (n >= GT_TEMPLATE_MAX)
         return 0;
     for (size_t i = 0; i < n; i += number ? number : 1) {
         number = number_at(s, n, i);
@@ -284,7 +323,7 @@ static int fold(struct gt_thread *t, const struct gt_link *parent, struct identi
                 char *template)
 {
     int folded = 0;
-    size_t n = template_of(id->key, id->key_len, template);
+    size_t n = gt_tree_template(id->key, id->key_len, template);
     if (n && variants(t, parent, template, n, id->tag, FOLD_NAMES) >= FOLD_NAMES) {
         id->key = template;
         id->key_len = n;
@@ -304,7 +343,7 @@ static int fold(struct gt_thread *t, const struct gt_link *parent, struct identi
 struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
                               const struct gt_attr *a)
 {
-    char template[TEMPLATE_MAX];
+    char template[GT_TEMPLATE_MAX];
     struct identity id = {.tag = tag, .key = a->name ? a->name : "(null)", .scope = a->scope};
     id.key_len = gt_name_length(id.key);
     if (a->shapes && *a->shapes && gt_config.record_shapes) {
@@ -317,6 +356,12 @@ struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_ta
     }
     uint32_t hash = identity_hash(parent, &id);
     struct gt_link *c = find(t, parent, &id, hash);
+    if (c ? !c->node : gt_tree_left_out(tag, id.key, id.key_len)) {
+        if (!c)
+            remember_left_out(t, parent, &id, hash);
+        t->slot->excluded++;
+        return NULL;
+    }
     if (!c) {
         if (fold(t, parent, &id, template)) {
             t->slot->folded++;
@@ -367,4 +412,15 @@ void gt_tree_value(struct gt_node *n, double value)
     x->max = value > x->max ? value : x->max;
     x->last = value;
     x->count++;
+}
+
+struct gt_op_stats *gt_tree_op(struct gt_node *n)
+{
+    gt_ref ref;
+    if (!n->op) {
+        if (!gt_session_alloc(sizeof(struct gt_op_stats), &ref))
+            return NULL;
+        n->op = ref;
+    }
+    return gt_session_at(n->op);
 }

@@ -2,9 +2,9 @@
  * first instructions of the process (the allocator's own start, other libraries' constructors) on:
  * nothing here may call malloc, take a lock, or wait.
  *
- * getenv names us to those who look for their tool in a variable (NVTX): so nothing need be in the
- * environment, and children see none. dlsym gives programs that open a vendor's library themselves
- * our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
+ * getenv names us to those who look for their tool in a variable (NVTX, ITT): so nothing need be in
+ * the environment, and children see none. dlsym gives programs that open a vendor's library
+ * themselves our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
  *
  * dlsym and dlopen must leave by a jump, not a call: the real ones look at their return address for
  * RTLD_NEXT, RTLD_DEFAULT and the caller's RUNPATH. The Makefile builds this file with -O2 always.
@@ -22,6 +22,7 @@
 #include "core/compat.h"
 #include "core/record.h"
 #include "hook.h"
+#include "torch.h"
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -138,9 +139,18 @@ void gt_dl_init(void)
                           memory_order_relaxed);
 }
 
+/* dlsym takes the loader's lock; this one finds our own. */
+void gt_dl_wait(void)
+{
+    dlsym_fn *real = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+
+    if (real)
+        real(RTLD_DEFAULT, "getenv");
+}
+
 /* ---- the sources ---- */
 
-static const struct gt_hooks *const tables[] = {&gt_nvtx_hooks};
+static const struct gt_hooks *const tables[] = {&gt_itt_hooks, &gt_nvtx_hooks, &gt_onednn_hooks};
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 /* ---- getenv ---- */
@@ -165,7 +175,9 @@ static char *answer(const char *name)
 
         if (!table->variable || *table->variable != *name || strcmp(name, table->variable) != 0)
             continue;
-        if (getauxval(AT_SECURE) || !gt_source_on(table->source))
+        if (!gt_source_on(table->source))
+            continue; /* two sources may come by one variable */
+        if (getauxval(AT_SECURE))
             return NULL;
         return (char *)gt_dl_self(); /* like getenv's: the caller must not write to it */
     }
@@ -236,6 +248,8 @@ GT_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 
     if (unlikely(!real) && !(real = find_dlsym()))
         return NULL;
+    if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed))
+        gt_torch_look();
     if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && HOOKED(name))
         return replace(real, handle, name);
     return real(handle, name);
@@ -249,5 +263,6 @@ GT_EXPORT void *dlopen(const char *file, int mode)
         return NULL;
     if (unlikely(mode & RTLD_DEEPBIND) && gt_source_on(GT_SOURCE_NVTX))
         mode &= ~RTLD_DEEPBIND;
+    atomic_fetch_add_explicit(&gt_torch_opened, 1, memory_order_relaxed);
     return real(file, mode);
 }

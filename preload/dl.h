@@ -11,4 +11,7 @@ void gt_dl_init(void);
  * directory). Lives as long as the process. Any thread, also before gt_dl_init. */
 const char *gt_dl_self(void);
 
+/* Waits until no other thread is loading or closing a library. For where dlsym may be called. */
+void gt_dl_wait(void);
+
 #endif

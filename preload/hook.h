@@ -4,9 +4,10 @@
  * A .def file holds one line for each function that leaves the library:
  *   HOOK(name, …)  exported, and what a program's dlsym(handle, "name") gets
  *   EXPORT(name)   exported only
+ * and may hold lines of another kind for functions that a program reaches by a table of the API.
  * The linker's version script is made from these lines; what stands behind the name belongs to the
- * source that includes the file. HOOK lines are sorted by name (C locale): dlsym searches by
- * halves. */
+ * source that includes the file. All lines but EXPORT are sorted by name (C locale): dlsym searches
+ * by halves. */
 #ifndef GT_HOOK_H
 #define GT_HOOK_H
 
@@ -30,6 +31,8 @@ struct gt_hooks {
     const char *variable;
 };
 
+extern const struct gt_hooks gt_itt_hooks;
 extern const struct gt_hooks gt_nvtx_hooks;
+extern const struct gt_hooks gt_onednn_hooks;
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/session.h"
 #include "preload/dl.h"
 #include "preload/exit.h"
+#include "preload/torch.h"
 
 extern char **environ;
 
@@ -35,6 +36,7 @@ __attribute__((constructor)) static void start(void)
     }
     if (!gt_config.children)
         shut_out_children();
+    gt_torch_init();
 }
 
 __attribute__((destructor)) static void end(void)

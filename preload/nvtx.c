@@ -14,6 +14,7 @@
 #include "abi/nvtx.h"
 #include "core/hot.h"
 #include "nvtx_text.h"
+#include "torch.h"
 
 #define TAG(domain_id, category) GT_TAG(GT_SOURCE_NVTX, domain_id, category)
 #define GROUP(domain_id) GT_TAG_GROUP(TAG(domain_id, 0))
@@ -189,9 +190,12 @@ static __attribute__((noinline)) int push_new(gt_tag tag, const char *text)
 {
     struct gt_nvtx_op op;
 
-    if (text && gt_nvtx_parse(text, &op) == 0 && op.key_len < KEY_BYTES)
-        return push_operator(tag, text, &op);
-    return gt_push_name(tag, text);
+    if (!text || gt_nvtx_parse(text, &op) < 0 || op.key_len >= KEY_BYTES)
+        return gt_push_name(tag, text);
+    /* of an operator that torch_op.c sees too, and opened a moment ago */
+    if (gt_torch_live() && gt_op_open())
+        return gt_push_duplicate(tag);
+    return push_operator(tag, text, &op);
 }
 
 static inline int push_attr(uint32_t domain_id, const struct gt_nvtx_attr *a)

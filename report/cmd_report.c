@@ -30,7 +30,9 @@ static void help(FILE *to)
             "  -s, --sort-by FIELD   order of table and csv, default self_cpu_time_total; one of\n"
             "                        %s\n"
             "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
-            "  -g, --group-by LIST   keep apart by %s; may be repeated\n"
+            "  -g, --group-by LIST   keep apart by %s; may be repeated;\n"
+            "                        stack:N looks at the N innermost frames\n"
+            "      --total-average   one row of table and csv, the sum of all calls\n"
             "  -o, --output FILE     write there instead of standard output\n"
             "      --force           replace FILE if it exists\n"
             "  -h, --help            this text\n",
@@ -63,7 +65,16 @@ static const struct gt_writer *by_extension(const char *path)
     return best;
 }
 
-static int write_out(const struct gt_model *m, const struct request *q)
+static void write_to(const struct gt_model *m, struct request *q, struct gt_sink *s)
+{
+    struct gt_sink hint;
+    gt_sink_open(&hint, STDERR_FILENO);
+    q->options.hint = &hint;
+    q->writer->write(m, &q->options, s);
+    gt_sink_close(&hint);
+}
+
+static int write_out(const struct gt_model *m, struct request *q)
 {
     struct gt_sink s;
     struct gt_err e = {""};
@@ -71,7 +82,7 @@ static int write_out(const struct gt_model *m, const struct request *q)
     int rc;
     if (!q->output || !strcmp(q->output, "-")) {
         gt_sink_open(&s, STDOUT_FILENO);
-        q->writer->write(m, &q->options, &s);
+        write_to(m, q, &s);
         if ((rc = gt_sink_close(&s))) {
             gt_err_set(&e, rc, "standard output: %s", strerror(-rc));
             return complain(&e);
@@ -80,7 +91,7 @@ static int write_out(const struct gt_model *m, const struct request *q)
     }
     /* in memory first: if that runs out, there is no half of a file */
     gt_sink_open(&s, -1);
-    q->writer->write(m, &q->options, &s);
+    write_to(m, q, &s);
     char *text = gt_sink_take(&s, &len);
     rc = gt_place_put_file(q->output, text, len, q->force, &e);
     free(text);
@@ -93,6 +104,7 @@ static int parse(int argc, char **argv, struct request *q)
                                             {"sort-by", required_argument, NULL, 's'},
                                             {"row-limit", required_argument, NULL, 'n'},
                                             {"group-by", required_argument, NULL, 'g'},
+                                            {"total-average", no_argument, NULL, 'T'},
                                             {"output", required_argument, NULL, 'o'},
                                             {"force", no_argument, NULL, 'F'},
                                             {"help", no_argument, NULL, 'h'},
@@ -141,7 +153,13 @@ static int parse(int argc, char **argv, struct request *q)
                 fprintf(stderr, "gputally: --group-by %s: there is %s\n", bad, gt_group_names);
                 return 2;
             }
+            if (GT_BY_FRAMES(by))
+                q->options.group_by &= 0xffff;
             q->options.group_by |= by;
+            break;
+        case 'T':
+            shape = "--total-average";
+            q->options.group_by |= GT_BY_NOTHING;
             break;
         case 'o':
             q->output = optarg;

@@ -282,11 +282,12 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     gt_run_folder_print(&folder);
     if (!rc && injected && *folder.path && c->log >= 2 && !c->quiet && !folder.reports &&
         !folder.living && !folder.failed)
-        fputs(c->disable
-                  ? "gputally: nothing recorded: GPUTALLY_DISABLE is set\n"
-                  : "gputally: nothing recorded: no NVTX or gputally.h call in the program or "
-                    "its children\n",
-              stderr);
+        fputs(
+            c->disable
+                ? "gputally: nothing recorded: GPUTALLY_DISABLE is set\n"
+                : "gputally: nothing recorded: no call of a source (gputally list sources) in the "
+                  "program or its children\n",
+            stderr);
     gt_run_folder_free(&folder);
     fflush(NULL);
     return rc ? cant_start(command[0], rc) : gt_run_child_leave(child);

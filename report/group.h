@@ -5,23 +5,29 @@
 
 #include "report/model.h"
 
-/* Rows with one key are always kept apart by device type, is_legacy, is_user_annotation and
- * is_async; these add to it. */
+/* Rows with one key are always kept apart by device type, is_legacy, is_user_annotation and, but
+ * for PyTorch's own, is_async; these add to it. */
 enum gt_by {
     GT_BY_SHAPE = 1,
     GT_BY_THREAD = 2,
     GT_BY_DEVICE = 4,
     GT_BY_RANK = 8,
-    GT_BY_OVERLOAD = 16
+    GT_BY_OVERLOAD = 16,
+    GT_BY_NOTHING = 32, /* one average of everything, "Total": PyTorch's total_average() */
+    GT_BY_STACK = 64    /* by the innermost GT_BY_FRAMES frames */
 };
+#define GT_BY_FRAMES(by) ((by) >> 16) /* 0: all */
+#define GT_BY_MOST_FRAMES 65535u
 
 /* Times in ns. For a CPU row device_ns is what it launched; a row of another device has only that.
  */
 struct gt_avg {
-    gt_text key, shapes, overload, host; /* "" where not grouped by; host: of the first row */
+    gt_text key, shapes, overload, host; /* "" where not grouped by, or none; host: first row's */
+    struct gt_list stack;                /* frames, where grouped by it */
     uint32_t sources;                    /* bit 1 << enum gt_source */
     uint8_t scope, device;
-    uint32_t flags;  /* enum gt_row_flags */
+    uint32_t flags;  /* enum gt_row_flags; ASYNC and REMOTE of the first row */
+    uint32_t split;  /* those that keep it apart */
     int64_t rank;    /* -1: none, or several */
     int64_t thread;  /* grouped by it: index in threads, else -1 */
     int64_t threads; /* thread slots it was seen on */
@@ -56,13 +62,13 @@ void gt_group_events(struct gt_groups *g, const struct gt_model *m, int kind);
 
 double gt_avg_stddev_ns(const struct gt_avg *a);
 
-/* Ids in the order asked for (largest first, equal ones as they came; `name` is ascending); "" or
- * NULL: as they came. Returns 0 or -EINVAL. The caller frees *order. */
+/* Ids in the order asked for (largest first, equal ones as they came; `name` is ascending); "none",
+ * "" or NULL: as they came. Returns 0 or -EINVAL. The caller frees *order. */
 int gt_group_sort(const struct gt_groups *g, const char *by, uint32_t **order);
 /* The names it knows, separated by spaces. */
 extern const char gt_sort_names[];
 
-/* Parses "shape,thread" into enum gt_by. Returns 0, or -EINVAL with *bad at the unknown word. */
+/* Parses "shape,stack:5" into enum gt_by. Returns 0, or -EINVAL with *bad at the unknown word. */
 int gt_group_parse(const char *text, unsigned *by, const char **bad);
 extern const char gt_group_names[];
 

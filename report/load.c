@@ -182,7 +182,7 @@ static int set_clock(struct gt_loader *l, const gt_ref *slots, size_t count, int
     struct gt_pair now = {0}, best = h->start;
     uint64_t limit = UINT64_MAX, decade;
     int seen = !l->live && h->seen.ticks;
-    int here = seen || (gt_session_same_boot(h) && !gt_clock_now(h->clock, &now));
+    int here = seen || (gt_session_same_boot(h) && !gt_clock_point(h->clock, &now));
     int rc, exact = 1;
     if (seen)
         now = h->seen;

@@ -1,33 +1,14 @@
-/* One thread slot of a session -> rows of the model: copies its nodes, replays what was open,
- * converts ticks so that the sums stay exact. Called by load.c; single thread. Longer than the
- * usual file: the steps share the working copy of the slot. */
+/* One thread slot of a session -> rows of the model: copies its nodes, replays what was open
+ * (frames: load_frames.c), converts ticks so that the sums stay exact. Called by load.c; single
+ * thread. Longer than the usual file: the steps share the working copy of the slot. */
 #include "report/load_slot.h"
+#include "report/load_work.h"
 #include "report/mem.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct opened {
-    uint32_t node;
-    uint64_t t0;
-};
-
-struct work {
-    struct gt_slot slot;
-    struct gt_node *nodes;
-    size_t count, room;
-    struct opened *open;
-    size_t open_count, open_room;
-    uint32_t torn;       /* node, UINT32_MAX: none */
-    uint32_t torn_below; /* node of the frame below the torn one: was it charged already? */
-};
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-    return a + b < a ? UINT64_MAX : a + b;
-}
 
 static int again(const struct gt_loader *l, gt_ref ref, size_t bytes)
 {
@@ -38,7 +19,7 @@ static int again(const struct gt_loader *l, gt_ref ref, size_t bytes)
 }
 
 /* Copies the parts of a living slot once more, until no update fell between. */
-static void settle(struct gt_loader *l, gt_ref ref, struct work *w)
+static void settle(struct gt_loader *l, gt_ref ref, struct gt_work *w)
 {
     for (int tries = 0; tries < 200; tries++) {
         const struct gt_slot *s = gt_input_at(l->in, ref, sizeof *s);
@@ -87,7 +68,18 @@ static void settle(struct gt_loader *l, gt_ref ref, struct work *w)
     l->lost[GT_LOST_INDEX_torn]++;
 }
 
-static int copy_nodes(struct gt_loader *l, struct work *w)
+static int copy_op(struct gt_loader *l, gt_ref ref, struct gt_op_stats *to)
+{
+    const struct gt_op_stats *s;
+    if (l->live && !again(l, ref, sizeof *s))
+        return 0; /* made after we had read the file */
+    if (!(s = gt_input_at(l->in, ref, sizeof *s)))
+        return -ENODATA;
+    *to = *s;
+    return 0;
+}
+
+static int copy_nodes(struct gt_loader *l, struct gt_work *w)
 {
     size_t want = w->slot.node_count;
     const struct gt_node_chunk *c;
@@ -108,105 +100,19 @@ static int copy_nodes(struct gt_loader *l, struct work *w)
         memcpy(w->nodes + w->count, c->nodes, n * sizeof *c->nodes);
         w->count += n;
     }
+    w->ops = gt_mem_new(w->room, sizeof *w->ops);
     for (size_t i = 0; i < want; i++) {
         const struct gt_node *n = &w->nodes[i];
         if (i ? n->parent >= i || n->kind < GT_KIND_RANGE || n->kind > GT_KIND_COUNTER : n->parent)
             return gt_load_damaged(l, "bad node");
+        if (n->op && copy_op(l, n->op, &w->ops[i]))
+            return gt_load_damaged(l, "bad memory of a node");
     }
     return 0;
-}
-
-static void count_call(struct gt_node *n, uint64_t total, uint64_t self)
-{
-    n->min_ticks = !n->count || total < n->min_ticks ? total : n->min_ticks;
-    n->max_ticks = !n->count || total > n->max_ticks ? total : n->max_ticks;
-    n->count = plus(n->count, 1);
-    n->total_ticks = plus(n->total_ticks, total);
-    n->self_ticks = plus(n->self_ticks, self);
-    n->sumsq_ticks += (double)total * (double)total;
-}
-
-static void note_open(struct work *w, uint32_t node, uint64_t t0)
-{
-    gt_mem_grow(&w->open, &w->open_room, w->open_count, sizeof *w->open);
-    w->open[w->open_count++] = (struct opened){node, t0};
-}
-
-/* A frame that was being closed when the process was killed, and whose call its node has already.
- */
-static int is_counted(const struct work *w, const struct gt_frame *f)
-{
-    return GT_FRAME_CLOSING(f) && w->nodes[GT_RECORD_NODE(f->record)].count >= -f->kid_ticks;
-}
-
-/* Collects the open frames, outermost first; leaves out what does not count. */
-static int list_frames(struct gt_loader *l, struct work *w, const struct gt_frame **frames,
-                       uint32_t *depth)
-{
-    const struct gt_frame_block *b = NULL;
-    gt_ref ref = w->slot.frames;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < *depth; i++) {
-        if (i % GT_FRAMES_PER_BLOCK == 0) {
-            if (!(b = gt_input_at(l->in, ref, sizeof *b)))
-                return gt_load_damaged(l, "bad frame block");
-            ref = b->next;
-        }
-        const struct gt_frame *f = &b->frames[i % GT_FRAMES_PER_BLOCK];
-        if (GT_RECORD_NODE(f->record) >= w->count) {
-            if (!l->live)
-                return gt_load_damaged(l, "bad frame");
-            break; /* pushed after we had counted the nodes */
-        }
-        /* killed while frames were moved down: one of them is there twice */
-        int twice = kept && w->slot.seq & 1 && frames[kept - 1]->t0 == f->t0 &&
-                    frames[kept - 1]->record == f->record && frames[kept - 1]->link == f->link;
-        if (GT_FRAME_CLOSING(f)) {
-            w->torn = GT_RECORD_NODE(f->record);
-            w->torn_below = kept ? GT_RECORD_NODE(frames[kept - 1]->record) : UINT32_MAX;
-        }
-        if (!twice && !is_counted(w, f))
-            frames[kept++] = f;
-    }
-    *depth = kept;
-    return 0;
-}
-
-/* Open frames, innermost first, as if each were popped at the last clock. */
-static int replay_frames(struct gt_loader *l, struct work *w)
-{
-    uint32_t depth = w->slot.depth;
-    const struct gt_frame **frames;
-    uint64_t carried = 0;
-    int rc;
-    if (depth > GT_MAX_DEPTH || depth > l->frames_left)
-        return gt_load_damaged(l, "more open ranges than fit");
-    l->frames_left -= depth;
-    frames = gt_mem_new(depth, sizeof(const struct gt_frame *));
-    rc = list_frames(l, w, frames, &depth);
-    for (uint32_t i = depth; !rc && i-- > 0;) {
-        const struct gt_frame *f = frames[i];
-        struct gt_node *n = &w->nodes[GT_RECORD_NODE(f->record)];
-        uint64_t total = l->last > f->t0 ? l->last - f->t0 : 0;
-        uint64_t kids = plus(GT_FRAME_CLOSING(f) ? 0 : f->kid_ticks, carried);
-        if (f->flags & GT_FRAME_SILENT || n->kind != GT_KIND_RANGE) {
-            carried = kids; /* its own time belongs to the range around it */
-            continue;
-        }
-        carried = total;
-        count_call(n, total, total > kids ? total - kids : 0);
-    }
-    for (uint32_t i = 0; !rc && i < depth; i++) {
-        uint32_t node = GT_RECORD_NODE(frames[i]->record);
-        if (!(frames[i]->flags & GT_FRAME_SILENT) && w->nodes[node].kind == GT_KIND_RANGE)
-            note_open(w, node, frames[i]->t0);
-    }
-    free(frames);
-    return rc;
 }
 
 /* The node that an end of this entry would count at; made where there is none yet. */
-static uint32_t async_node(struct gt_loader *l, struct work *w, const struct gt_async *a)
+static uint32_t async_node(struct gt_loader *l, struct gt_work *w, const struct gt_async *a)
 {
     for (size_t i = 1; i < w->count && l->steps_left; i++, l->steps_left--) {
         const struct gt_node *n = &w->nodes[i];
@@ -214,7 +120,10 @@ static uint32_t async_node(struct gt_loader *l, struct work *w, const struct gt_
             n->category == a->category && n->source == a->source)
             return (uint32_t)i;
     }
+    size_t room = w->room;
     gt_mem_grow(&w->nodes, &w->room, w->count, sizeof *w->nodes);
+    gt_mem_grow(&w->ops, &room, w->count, sizeof *w->ops);
+    memset(&w->ops[w->count], 0, sizeof *w->ops);
     struct gt_node *n = memset(&w->nodes[w->count], 0, sizeof *n);
     n->key = a->key;
     n->domain = a->domain;
@@ -225,7 +134,7 @@ static uint32_t async_node(struct gt_loader *l, struct work *w, const struct gt_
     return (uint32_t)w->count++;
 }
 
-static int replay_asyncs(struct gt_loader *l, struct work *w)
+static int replay_asyncs(struct gt_loader *l, struct gt_work *w)
 {
     const struct gt_async_block *b;
     for (gt_ref ref = w->slot.asyncs; ref; ref = b->next) {
@@ -239,8 +148,8 @@ static int replay_asyncs(struct gt_loader *l, struct work *w)
             uint32_t node = async_node(l, w, a);
             if (!l->steps_left)
                 return gt_load_damaged(l, "too many start/end ranges");
-            count_call(&w->nodes[node], l->last > a->t0 ? l->last - a->t0 : 0, 0);
-            note_open(w, node, a->t0);
+            gt_work_count(&w->nodes[node], l->last > a->t0 ? l->last - a->t0 : 0, 0);
+            gt_work_open(w, node, a->t0);
         }
     }
     return 0;
@@ -249,7 +158,7 @@ static int replay_asyncs(struct gt_loader *l, struct work *w)
 /* Killed in the middle of an update: one row's times may be half updated. A frame that was being
  * closed tells for itself whether it has been counted; a call without a frame is told by the commit
  * words, and counted here if it was not yet. */
-static void judge_torn(struct gt_loader *l, struct work *w)
+static void judge_torn(struct gt_loader *l, struct gt_work *w)
 {
     const struct gt_slot *s = &w->slot;
     const struct gt_async *a;
@@ -312,10 +221,38 @@ static int fill_row(struct gt_loader *l, const struct gt_node *n, struct gt_row 
     return 0;
 }
 
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* Memory of a node's subtree. An operator's calls brought theirs along; of other ranges, and of
+ * nodes that only lead somewhere, it is what lies below. */
+static void sum_memory(struct gt_work *w)
+{
+    int64_t(*below)[GT_MEMORY_KINDS] = gt_mem_new(w->count, sizeof *below);
+    for (size_t i = w->count; i-- > 1;) {
+        const struct gt_node *n = &w->nodes[i];
+        struct gt_op_stats *s = &w->ops[i];
+        for (int k = 0; k < GT_MEMORY_KINDS; k++) {
+            if (n->source != GT_SOURCE_TORCH || !n->count)
+                s->memory[k] = gt_add(s->self_memory[k], below[i][k]);
+            below[n->parent][k] = gt_add(below[n->parent][k], s->memory[k]);
+        }
+    }
+    free(below);
+}
+
+/* A node all of whose calls were duplicates: its children are its parent's. */
+static int is_collapsed(const struct gt_work *w, size_t i)
+{
+    return !w->nodes[i].count && w->ops[i].dup_count;
+}
+
 /* Converted one by one, self times would no longer add up to the totals of the roots. Where they do
  * in ticks, a total becomes the sum of its parts in ns. Nodes that only lead somewhere (count 0)
  * have the total of what is below. */
-static void convert(struct gt_loader *l, const struct work *w, int64_t *self, int64_t *total,
+static void convert(struct gt_loader *l, const struct gt_work *w, int64_t *self, int64_t *total,
                     uint8_t *wanted)
 {
     uint64_t *kids = gt_mem_new(w->count, sizeof *kids);
@@ -323,20 +260,24 @@ static void convert(struct gt_loader *l, const struct work *w, int64_t *self, in
     for (size_t i = w->count; i-- > 1;) {
         const struct gt_node *n = &w->nodes[i];
         uint64_t ticks = n->count ? n->total_ticks : kids[i];
+        /* what its duplicates had besides their self time: their children's, under this node but in
+         * the time of the operator above */
+        uint64_t lifted = n->count ? minus(w->ops[i].dup_ticks, w->ops[i].dup_self_ticks) : 0;
         uint64_t own = n->self_ticks < ticks ? n->self_ticks : ticks;
         /* how far the update came can't be told: their own is what the children leave */
         if (i == w->torn || i == w->torn_below)
-            own = ticks > kids[i] ? ticks - kids[i] : 0;
+            own = minus(gt_ticks_add(ticks, lifted), kids[i]);
         if (n->kind == GT_KIND_RANGE) {
             self[i] = n->count ? gt_load_ns(l, own) : 0;
-            if (!n->count || ticks == plus(own, kids[i]))
-                total[i] = gt_add(self[i], kids_ns[i]);
+            int64_t lifted_ns = gt_load_ns(l, lifted);
+            if (!n->count || gt_ticks_add(ticks, lifted) == gt_ticks_add(own, kids[i]))
+                total[i] = gt_add(self[i], kids_ns[i]) - lifted_ns;
             else
                 total[i] = gt_load_ns(l, ticks);
             if (self[i] > total[i])
                 self[i] = total[i];
-            kids[n->parent] = plus(kids[n->parent], ticks);
-            kids_ns[n->parent] = gt_add(kids_ns[n->parent], total[i]);
+            kids[n->parent] = gt_ticks_add(kids[n->parent], gt_ticks_add(ticks, lifted));
+            kids_ns[n->parent] = gt_add(kids_ns[n->parent], gt_add(total[i], lifted_ns));
         } else if (n->kind == GT_KIND_ASYNC) {
             total[i] = gt_load_ns(l, n->total_ticks);
         }
@@ -349,7 +290,7 @@ static void convert(struct gt_loader *l, const struct work *w, int64_t *self, in
     free(kids_ns);
 }
 
-static int emit(struct gt_loader *l, struct work *w)
+static int emit(struct gt_loader *l, struct gt_work *w)
 {
     struct gt_model *m = l->m;
     uint32_t thread = (uint32_t)(m->thread_count - 1);
@@ -359,12 +300,17 @@ static int emit(struct gt_loader *l, struct work *w)
     int32_t *index = gt_mem_new(w->count, sizeof *index);
     int rc = 0;
     convert(l, w, self, total, wanted);
+    sum_memory(w);
     for (size_t i = 0; i < w->open_count; i++)
         wanted[w->open[i].node] = 1;
     for (size_t i = 1; i < w->count && !rc; i++) {
         const struct gt_node *n = &w->nodes[i];
         if (!wanted[i])
             continue;
+        if (is_collapsed(w, i)) {
+            index[i] = n->parent ? index[n->parent] : -1;
+            continue;
+        }
         if (m->row_count >= INT32_MAX) {
             rc = gt_load_damaged(l, "too many nodes");
             break;
@@ -377,9 +323,15 @@ static int emit(struct gt_loader *l, struct work *w)
         r->total_ns = total[i];
         if (i == w->torn)
             r->flags |= GT_ROW_TORN;
+        r->memory = w->ops[i].memory[GT_MEMORY_CPU];
+        r->self_memory = w->ops[i].self_memory[GT_MEMORY_CPU];
+        r->device_memory = w->ops[i].memory[GT_MEMORY_DEVICE];
+        r->self_device_memory = w->ops[i].self_memory[GT_MEMORY_DEVICE];
         rc = fill_row(l, n, r);
     }
     for (size_t i = 0; i < w->open_count && !rc; i++) {
+        if (index[w->open[i].node] < 0)
+            continue;
         struct gt_open *o = gt_model_open(m);
         uint64_t t0 = w->open[i].t0, start = l->h->start.ticks;
         o->row = index[w->open[i].node];
@@ -395,7 +347,7 @@ static int emit(struct gt_loader *l, struct work *w)
 int gt_load_slot(struct gt_loader *l, gt_ref ref)
 {
     const struct gt_slot *s = gt_input_at(l->in, ref, sizeof *s);
-    struct work w = {0};
+    struct gt_work w = {0};
     int rc;
     if (!s)
         return gt_load_damaged(l, "bad slot");
@@ -420,17 +372,21 @@ int gt_load_slot(struct gt_loader *l, gt_ref ref)
     LOST(inherited);
     LOST(left_open);
     LOST(silent);
+    LOST(duplicates);
 #undef LOST
+    l->m->processes[l->process].excluded =
+        gt_add(l->m->processes[l->process].excluded, whole(s->excluded));
     rc = copy_nodes(l, &w);
     if (!rc && w.count) {
         judge_torn(l, &w);
-        rc = replay_frames(l, &w);
+        rc = gt_replay_frames(l, &w);
         if (!rc)
             rc = replay_asyncs(l, &w);
         if (!rc)
             rc = emit(l, &w);
     }
     free(w.nodes);
+    free(w.ops);
     free(w.open);
     return rc;
 }
@@ -462,7 +418,7 @@ int gt_load_slot_last(struct gt_loader *l, const struct gt_slot *s, uint64_t lim
             const struct gt_record *x = &ring[(i + 1) & (n - 1)];
             dur = x->kind_node >> 28 == GT_RING_EXTENSION ? x->t0 : 0;
         }
-        later(plus(r->t0, dur), limit, last);
+        later(gt_ticks_add(r->t0, dur), limit, last);
     }
     uint32_t depth = s->depth < GT_MAX_DEPTH ? s->depth : GT_MAX_DEPTH;
     gt_ref ref = s->frames;
@@ -475,7 +431,7 @@ int gt_load_slot_last(struct gt_loader *l, const struct gt_slot *s, uint64_t lim
         }
         const struct gt_frame *f = &b->frames[i % GT_FRAMES_PER_BLOCK];
         /* the latest child may have ended after the latest ring record was written */
-        later(GT_FRAME_CLOSING(f) ? f->t0 : plus(f->t0, f->kid_ticks), limit, last);
+        later(GT_FRAME_CLOSING(f) ? f->t0 : gt_ticks_add(f->t0, f->kid_ticks), limit, last);
     }
     uint64_t left = l->in->bytes / sizeof(struct gt_async_block) + 1;
     const struct gt_async_block *a;

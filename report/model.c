@@ -11,6 +11,7 @@ struct gt_string {
 };
 
 const char *const gt_device_names[GT_DEVICES] = {"CPU", "CUDA", "XPU", "PrivateUse1"};
+const char *const gt_use_devices[GT_DEVICES] = {NULL, "cuda", "xpu", "privateuseone"};
 const char *const gt_ended_names[GT_ENDED_KINDS] = {"exit", "exec", "killed", "running"};
 const char *const gt_lost_names[GT_LOST_INDICES] = {
 #define X(name) #name,
@@ -21,7 +22,9 @@ const char *const gt_lost_names[GT_LOST_INDICES] = {
 void gt_model_init(struct gt_model *m)
 {
     memset(m, 0, sizeof *m);
-    gt_model_text(m, "", 0);
+    gt_model_textz(m, "");
+    gt_model_textz(m, "Total");
+    gt_model_textz(m, "[]");
 }
 
 void gt_model_fini(struct gt_model *m)
@@ -36,6 +39,8 @@ void gt_model_fini(struct gt_model *m)
     free(m->rows);
     free(m->open);
     free(m->lists);
+    free(m->stacks);
+    free(m->stack_hash);
     memset(m, 0, sizeof *m);
 }
 

@@ -10,15 +10,18 @@
 /* Id of an interned string; 0 is "". Every string is valid UTF-8 without NUL: bad bytes were
  * replaced by U+FFFD when it came in, so no writer has to look. */
 typedef uint32_t gt_text;
+/* Every model knows these. */
+enum { GT_TEXT_NONE, GT_TEXT_TOTAL /* "Total" */, GT_TEXT_NO_SHAPES /* "[]" */ };
 
 enum gt_device { GT_CPU, GT_CUDA, GT_XPU, GT_PRIVATEUSE1, GT_DEVICES };
 extern const char *const gt_device_names[GT_DEVICES];
+extern const char *const gt_use_devices[GT_DEVICES]; /* PyTorch's use_device; NULL for the CPU */
 
 /* What could not be measured as asked, a process: X(name). In JSON under the same names. */
 /* clang-format off */
 #define GT_LOST_NAMES(X) \
     X(memory) X(nested) X(deep) X(late) X(unbalanced) X(overlapped) X(folded) X(clamped) \
-    X(inherited) X(left_open) X(silent) X(torn)
+    X(inherited) X(left_open) X(silent) X(duplicates) X(torn)
 /* clang-format on */
 enum gt_lost_index {
 #define X(name) GT_LOST_INDEX_##name,
@@ -37,12 +40,17 @@ struct gt_values {
     double sum, min, max, last;
 };
 
+struct gt_list {
+    uint32_t first, count; /* in gt_model.lists */
+};
+
 enum gt_row_flags {
     GT_ROW_FOLDED = 1,     /* stands for many names */
     GT_ROW_ASYNC = 2,      /* start/end range: self 0 */
     GT_ROW_ANNOTATION = 4, /* a range that the user marked */
     GT_ROW_LEGACY = 8,     /* device time from event pairs */
     GT_ROW_TORN = 16,      /* the process was killed in the middle of an update */
+    GT_ROW_REMOTE = 32,    /* of another host: PyTorch's is_remote */
 };
 
 /* A place in a call tree. `kind` is enum gt_node_kind of core/layout.h (never ROOT). */
@@ -52,6 +60,7 @@ struct gt_row {
     gt_text key, domain, label; /* label: what views show, `domain:key` */
     gt_text shapes, overload, category_name;
     uint32_t category;                   /* 0: none */
+    uint32_t stack;                      /* gt_model_stack, 0: none */
     uint8_t source, kind, scope, device; /* device: enum gt_device */
     uint32_t flags;                      /* enum gt_row_flags */
     int64_t count, failed;
@@ -74,10 +83,6 @@ struct gt_thread {
     int64_t inside_ns; /* time inside outermost ranges */
 };
 
-struct gt_list {
-    uint32_t first, count; /* in gt_model.lists */
-};
-
 struct gt_process {
     int64_t pid, ppid, start_time, sequence;
     gt_text boot_id, exe, cwd, host, library, output, clock;
@@ -88,7 +93,10 @@ struct gt_process {
     uint8_t ended; /* enum gt_ended */
     uint8_t memory_full, crash_safe, approximate;
     uint8_t end_known; /* 0: killed or gone on by exec; it ends with the latest event it shows */
+    uint8_t profile_memory; /* memory was asked for: its columns are shown, 0 or not */
+    uint8_t device;         /* enum gt_device: the one in use as far as its rows don't tell */
     int64_t lost[GT_LOST_INDICES];
+    int64_t excluded; /* calls left out by INCLUDE and EXCLUDE */
 };
 
 /* A range that was open at the end. Its time up to then is counted in `row`. */
@@ -103,8 +111,12 @@ struct gt_model {
     struct gt_row *rows;
     struct gt_open *open;
     gt_text *lists;
+    struct gt_list *stacks;
     size_t process_count, thread_count, row_count, open_count, list_count;
     size_t process_room, thread_room, row_room, open_room, list_room;
+    size_t stack_count, stack_room;
+    uint32_t *stack_hash;
+    size_t stack_hash_size;
     /* strings */
     struct gt_string *strings;
     size_t string_count, string_room;
@@ -129,6 +141,11 @@ struct gt_thread *gt_model_thread(struct gt_model *m);
 struct gt_row *gt_model_row(struct gt_model *m);
 struct gt_open *gt_model_open(struct gt_model *m);
 void gt_model_list(struct gt_model *m, struct gt_list *l, gt_text text);
+
+/* The id, from 1 on, of a stack with these frames, innermost first; 0 if it has none. */
+uint32_t gt_model_stack(struct gt_model *m, const gt_text *frames, size_t count);
+/* Its frames, at most the `most` innermost ones; 0: all. */
+struct gt_list gt_model_frames(const struct gt_model *m, uint32_t stack, uint32_t most);
 
 /* Sets label from domain and key, and the times inside outermost ranges, of everything from these
  * positions on: loaders call it last. */

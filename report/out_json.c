@@ -168,9 +168,13 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
     truth(s, ",\"memory_full\":", p->memory_full);
     truth(s, ",\"end_known\":", p->end_known);
     truth(s, ",\"crash_safe\":", p->crash_safe);
+    truth(s, ",\"profile_memory\":", p->profile_memory);
+    if (p->device)
+        plain(s, ",\"use_device\":", gt_use_devices[p->device]);
     string(s, ",\"library\":", m, p->library);
     string(s, ",\"output\":", m, p->output);
     list(s, ",\"variables\":", m, p->config);
+    integer(s, ",\"excluded\":", p->excluded);
     gt_sink_text(s, ",\"lost\":");
     lost(s, p->lost);
     gt_sink_text(s, ",\"threads\":[");
@@ -234,30 +238,41 @@ static void ids(struct gt_sink *s, const char *before, const struct gt_groups *g
     gt_sink_text(s, "]");
 }
 
-static void average(const struct gt_groups *g, size_t id, struct gt_sink *s)
+/* Divided as PyTorch divides: floats, of µs. */
+static void mean(struct gt_sink *s, const char *before, int64_t ns, int64_t count)
 {
-    static const char *const devices[GT_DEVICES] = {NULL, "cuda", "xpu", "privateuseone"};
+    if (count <= 1 || !ns)
+        us(s, before, ns);
+    else
+        real(s, before, (double)ns / 1000 / (double)count);
+}
+
+/* FunctionEventAvg's fields in its order, then ours. `by`: what it is grouped by. */
+static void average(const struct gt_groups *g, size_t id, unsigned by, struct gt_sink *s)
+{
     const struct gt_avg *a = &g->avgs[id];
     const struct gt_model *m = g->model;
-    int64_t calls = a->count > 0 ? a->count : 1;
     char sources[256];
-    integer(s, "{\"id\":", (int64_t)id);
-    string(s, ",\"key\":", m, a->key);
+    if (!(by & GT_BY_NOTHING))
+        integer(s, "{\"id\":", (int64_t)id);
+    string(s, by & GT_BY_NOTHING ? "{\"key\":" : ",\"key\":", m, a->key);
     integer(s, ",\"count\":", a->count);
     integer(s, ",\"node_id\":", a->rank);
     truth(s, ",\"is_async\":", a->flags & GT_ROW_ASYNC);
-    gt_sink_text(s, ",\"is_remote\":false,\"use_device\":");
+    truth(s, ",\"is_remote\":", a->flags & GT_ROW_REMOTE);
+    gt_sink_text(s, ",\"use_device\":");
     if (g->device)
-        plain(s, "", devices[g->device]);
+        plain(s, "", gt_use_devices[g->device]);
     else
         gt_sink_text(s, "null");
     us(s, ",\"cpu_time_total\":", a->total_ns);
     us(s, ",\"device_time_total\":", a->device_ns);
     us(s, ",\"self_cpu_time_total\":", a->self_ns);
     us(s, ",\"self_device_time_total\":", a->self_device_ns);
-    shapes(s, m, a->shapes);
+    shapes(s, m, by & (GT_BY_SHAPE | GT_BY_NOTHING) && !a->shapes ? GT_TEXT_NO_SHAPES : a->shapes);
     string(s, ",\"overload_name\":", m, a->overload);
-    integer(s, ",\"stack\":[],\"scope\":", a->scope);
+    list(s, ",\"stack\":", m, a->stack);
+    integer(s, ",\"scope\":", a->scope);
     integer(s, ",\"cpu_memory_usage\":", a->memory);
     integer(s, ",\"device_memory_usage\":", a->device_memory);
     integer(s, ",\"self_cpu_memory_usage\":", a->self_memory);
@@ -268,16 +283,18 @@ static void average(const struct gt_groups *g, size_t id, struct gt_sink *s)
         gt_sink_int(s, g->links[a->parents_first]);
     else
         gt_sink_text(s, "null");
-    ids(s, ",\"cpu_parents\":", g, a->parents_first, a->parents_count);
     plain(s, ",\"device_type\":", gt_device_names[a->device]);
     truth(s, ",\"is_legacy\":", a->flags & GT_ROW_LEGACY);
     integer(s, ",\"flops\":", a->flops);
     truth(s, ",\"is_user_annotation\":", a->flags & GT_ROW_ANNOTATION);
-    us(s, ",\"cpu_time\":", a->total_ns / calls);
-    us(s, ",\"device_time\":", a->device_ns / calls);
-    us(s, ",\"min\":", a->min_ns);
-    us(s, ",\"max\":", a->max_ns);
-    us(s, ",\"stddev\":", (int64_t)gt_avg_stddev_ns(a));
+    mean(s, ",\"cpu_time\":", a->total_ns, a->count);
+    mean(s, ",\"device_time\":", a->device_ns, a->count);
+    if (!(by & GT_BY_NOTHING)) {
+        ids(s, ",\"cpu_parents\":", g, a->parents_first, a->parents_count);
+        us(s, ",\"min\":", a->min_ns);
+        us(s, ",\"max\":", a->max_ns);
+        us(s, ",\"stddev\":", (int64_t)gt_avg_stddev_ns(a));
+    }
     integer(s, ",\"failed\":", a->failed);
     integer(s, ",\"bytes\":", a->bytes);
     integer(s, ",\"threads\":", a->threads);
@@ -303,7 +320,8 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
     } flags[] = {{GT_ROW_FOLDED, ",\"folded\":true"},
                  {GT_ROW_LEGACY, ",\"is_legacy\":true"},
                  {GT_ROW_ANNOTATION, ",\"is_user_annotation\":true"},
-                 {GT_ROW_TORN, ",\"torn\":true"}};
+                 {GT_ROW_TORN, ",\"torn\":true"},
+                 {GT_ROW_REMOTE, ",\"is_remote\":true"}};
     integer(s, "{\"id\":", (int64_t)id);
     if (r->parent >= 0)
         integer(s, ",\"parent\":", r->parent);
@@ -328,6 +346,8 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
         string(s, ",\"shapes\":", m, r->shapes);
     if (r->overload)
         string(s, ",\"overload\":", m, r->overload);
+    if (r->stack)
+        integer(s, ",\"stack\":", r->stack - 1);
     some(s, ",\"scope\":", r->scope);
     if (r->device)
         plain(s, ",\"device\":", gt_device_names[r->device]);
@@ -403,9 +423,20 @@ static void coverage(const struct gt_model *m, struct gt_sink *s)
     gt_sink_text(s, "]");
 }
 
-void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
+static void averages(const struct gt_model *m, unsigned by, struct gt_sink *s)
 {
     struct gt_groups g;
+    gt_group_rows(&g, m, by);
+    for (size_t i = 0; i < g.count; i++) {
+        if (!(by & GT_BY_NOTHING))
+            gt_sink_text(s, i ? ",\n" : "\n");
+        average(&g, i, by, s);
+    }
+    gt_groups_fini(&g);
+}
+
+void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
+{
     int64_t sums[GT_LOST_INDICES] = {0};
     gt_out_json_head(m, s);
     configuration(m, s);
@@ -417,18 +448,20 @@ void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, str
             sums[k] = gt_add(sums[k], m->processes[i].lost[k]);
     }
     gt_sink_text(s, "],\n\"device_metrics\":{},\n\"key_averages\":[");
-    gt_group_rows(&g, m, o->group_by);
-    for (size_t i = 0; i < g.count; i++) {
-        gt_sink_text(s, i ? ",\n" : "\n");
-        average(&g, i, s);
-    }
-    gt_groups_fini(&g);
-    gt_sink_text(s, "],\n\"call_tree\":[");
+    averages(m, o->group_by & ~(unsigned)GT_BY_NOTHING, s);
+    gt_sink_text(s, "],\n\"total_average\":");
+    averages(m, GT_BY_NOTHING, s);
+    gt_sink_text(s, ",\n\"call_tree\":[");
     for (size_t i = 0; i < m->row_count; i++) {
         gt_sink_text(s, i ? ",\n" : "\n");
         row(m, i, s);
     }
-    gt_sink_text(s, "],\n\"stacks\":[]");
+    gt_sink_text(s, "],\n\"stacks\":[");
+    for (size_t i = 0; i < m->stack_count; i++) {
+        list(s, i ? ",\n{\"frames\":" : "\n{\"frames\":", m, m->stacks[i]);
+        gt_sink_text(s, "}");
+    }
+    gt_sink_text(s, "]");
     events(m, "marks", GT_KIND_MARK, s);
     events(m, "counters", GT_KIND_COUNTER, s);
     open_ranges(m, s);

@@ -1,5 +1,7 @@
 /* The table: PyTorch's EventList.table(), byte for byte, then our own lines about what it can't
- * say. Widths, limits and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). */
+ * say. Widths, limits and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). One
+ * thing is not: with stacks and FLOPs it prints the titles of these two columns over each other's
+ * values. */
 #include "core/layout.h"
 #include "report/mem.h"
 #include "report/writer.h"
@@ -10,6 +12,7 @@
 
 #define NAME_WIDTH 55
 #define SHAPES_WIDTH 80
+#define SOURCE_WIDTH 75
 #define WIDTH 12
 #define COLUMNS 24
 
@@ -39,7 +42,8 @@ enum {
     NODE,
     THREAD,
     SHAPES,
-    FLOPS
+    FLOPS,
+    SOURCE
 };
 
 struct table {
@@ -47,7 +51,9 @@ struct table {
     struct gt_sink *s;
     struct column columns[COLUMNS];
     size_t count;
-    double self_ns, device_ns, flops_scale;
+    int64_t self_ns, device_ns;
+    double flops_scale;
+    size_t source; /* width of the column with the frames, the last one; 0: there is none */
 };
 
 static void column(struct table *t, int what, size_t width, const char *before, const char *device,
@@ -57,6 +63,20 @@ static void column(struct table *t, int what, size_t width, const char *before, 
     snprintf(c->title, sizeof c->title, "%s%s%s", before, device, after);
     c->what = what;
     c->width = width;
+}
+
+/* PyTorch's floats: a sum or mean is rounded for print as it rounds its own. */
+static double us(int64_t ns)
+{
+    return (double)ns / 1000;
+}
+
+static int wants_memory(const struct gt_model *m)
+{
+    for (size_t i = 0; i < m->process_count; i++)
+        if (m->processes[i].profile_memory)
+            return 1;
+    return 0;
 }
 
 static size_t widest(const struct gt_groups *g, size_t most, int what)
@@ -70,11 +90,30 @@ static size_t widest(const struct gt_groups *g, size_t most, int what)
     return width + 4 < most ? width + 4 : most;
 }
 
+static const char *frame(const struct gt_groups *g, const struct gt_avg *a, uint32_t i)
+{
+    return i < a->stack.count ? gt_model_string(g->model, g->model->lists[a->stack.first + i], NULL)
+                              : "";
+}
+
+/* Of the column with the frames; 0: there are none. */
+static size_t source_width(const struct gt_groups *g)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < g->count; i++)
+        for (uint32_t k = 0; k < g->avgs[i].stack.count; k++) {
+            size_t n = gt_text_width(frame(g, &g->avgs[i], k)) + 4;
+            width = n > width ? n : width;
+        }
+    return width < SOURCE_WIDTH ? width : SOURCE_WIDTH;
+}
+
 static void columns(struct table *t, const struct gt_write_options *o)
 {
     static const char *const units[] = {"FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"};
     const struct gt_groups *g = t->g;
-    int device = 0, memory = o->memory, device_memory = 0, node = 0, shapes = 0, overloads = 0;
+    int device = 0, memory = o->memory || wants_memory(g->model), device_memory = 0, node = 0,
+        shapes = 0, overloads = 0;
     int64_t least = 0;
     size_t thread = 0;
     for (size_t i = 0; i < g->count; i++) {
@@ -87,9 +126,9 @@ static void columns(struct table *t, const struct gt_write_options *o)
         overloads |= a->overload != 0;
         if (a->flops > 0 && (!least || a->flops < least))
             least = a->flops;
-        t->self_ns += (double)a->self_ns;
+        t->self_ns = gt_add(t->self_ns, a->self_ns);
         if (a->device == GT_CPU ? a->flags & GT_ROW_LEGACY : !(a->flags & GT_ROW_ANNOTATION))
-            t->device_ns += (double)a->self_device_ns;
+            t->device_ns = gt_add(t->device_ns, a->self_device_ns);
         if (o->group_by & GT_BY_THREAD && a->thread >= 0) {
             char title[GT_THREAD_BYTES];
             gt_text_thread(g->model, a->thread, title);
@@ -97,7 +136,9 @@ static void columns(struct table *t, const struct gt_write_options *o)
             thread = n > thread ? n : thread;
         }
     }
-    const char *name = g->device == GT_CPU ? "CUDA" : gt_device_names[g->device];
+    /* titles have PyTorch's use_device in capitals */
+    static const char *const titles[GT_DEVICES] = {"CUDA", "CUDA", "XPU", "PRIVATEUSEONE"};
+    const char *name = titles[g->device];
     size_t width = widest(g, NAME_WIDTH, NAME);
     column(t, NAME, width, "Name", "", "");
     if (overloads)
@@ -133,6 +174,8 @@ static void columns(struct table *t, const struct gt_write_options *o)
         t->flops_scale = pow(10, floor(unit) * -3);
         column(t, FLOPS, WIDTH, "Total ", units[(int)unit], "");
     }
+    if ((t->source = source_width(g)))
+        column(t, SOURCE, t->source, "Source Location", "", "");
 }
 
 static void rule(const struct table *t)
@@ -157,34 +200,34 @@ static void cell(const struct table *t, const struct column *c, const struct gt_
         return;
     }
     case SELF_PERCENT:
-        gt_text_share(text, (double)a->self_ns, t->self_ns);
+        gt_text_share(text, us(a->self_ns), us(t->self_ns));
         break;
     case SELF:
-        gt_text_time(text, (double)a->self_ns);
+        gt_text_us(text, us(a->self_ns));
         break;
     case TOTAL_PERCENT:
         if (a->flags & GT_ROW_ASYNC)
             strcpy(text, "0");
         else
-            gt_text_share(text, (double)a->total_ns, t->self_ns);
+            gt_text_share(text, us(a->total_ns), us(t->self_ns));
         break;
     case TOTAL:
-        gt_text_time(text, (double)a->total_ns);
+        gt_text_us(text, us(a->total_ns));
         break;
     case AVERAGE:
-        gt_text_time(text, (double)a->total_ns / calls);
+        gt_text_us(text, us(a->total_ns) / calls);
         break;
     case DEVICE_SELF:
-        gt_text_time(text, (double)a->self_device_ns);
+        gt_text_us(text, us(a->self_device_ns));
         break;
     case DEVICE_PERCENT:
-        gt_text_share(text, (double)a->self_device_ns, t->device_ns);
+        gt_text_share(text, us(a->self_device_ns), us(t->device_ns));
         break;
     case DEVICE_TOTAL:
-        gt_text_time(text, (double)a->device_ns);
+        gt_text_us(text, us(a->device_ns));
         break;
     case DEVICE_AVERAGE:
-        gt_text_time(text, (double)a->device_ns / calls);
+        gt_text_us(text, us(a->device_ns) / calls);
         break;
     case MEMORY:
         gt_text_memory(text, a->memory);
@@ -208,21 +251,33 @@ static void cell(const struct table *t, const struct column *c, const struct gt_
         if (a->thread >= 0)
             gt_text_thread(m, a->thread, text);
         break;
-    case SHAPES: {
-        const char *shapes = a->shapes ? gt_model_string(m, a->shapes, NULL) : "[]";
-        size_t n = strlen(shapes) < c->width ? strlen(shapes) : c->width;
-        gt_sink_fill(t->s, ' ', c->width - n);
-        gt_sink_put(t->s, shapes, n);
+    case SHAPES:
+        gt_text_cut(t->s, a->shapes ? gt_model_string(m, a->shapes, NULL) : "[]", c->width);
         return;
-    }
     case FLOPS:
         if (a->flops > 0)
             snprintf(text, sizeof text, "%8.3f", (double)a->flops * t->flops_scale);
         else
             strcpy(text, "--");
         break;
+    case SOURCE:
+        gt_text_tail(t->s, frame(t->g, a, 0), c->width);
+        return;
     }
     gt_text_cell(t->s, text, c->width, SIZE_MAX, 0);
+}
+
+/* The frames behind the first, each in a line of its own, and an empty line. */
+static void more_frames(const struct table *t, const struct gt_avg *a)
+{
+    size_t before = 0;
+    for (size_t c = 0; c + 1 < t->count; c++)
+        before += t->columns[c].width + 2;
+    for (uint32_t i = 1; t->source && i <= (a->stack.count ? a->stack.count : 1); i++) {
+        gt_sink_fill(t->s, ' ', before);
+        gt_text_tail(t->s, frame(t->g, a, i), t->source);
+        gt_sink_text(t->s, "  \n");
+    }
 }
 
 void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_options *o,
@@ -236,7 +291,8 @@ void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_option
     columns(&t, o);
     rule(&t);
     for (size_t i = 0; i < t.count; i++) {
-        gt_text_cell(s, t.columns[i].title, t.columns[i].width, SIZE_MAX, 0);
+        gt_text_cell(s, t.columns[i].title, t.columns[i].width, SIZE_MAX,
+                     t.columns[i].what == SOURCE);
         gt_sink_text(s, "  ");
     }
     gt_sink_text(s, "\n");
@@ -247,13 +303,14 @@ void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_option
             gt_sink_text(s, "  ");
         }
         gt_sink_text(s, "\n");
+        more_frames(&t, &g->avgs[order[i]]);
     }
     rule(&t);
-    gt_text_time(text, t.self_ns);
+    gt_text_us(text, us(t.self_ns));
     gt_sink_format(s, "Self CPU time total: %s\n", text);
     for (size_t c = 0; c < t.count; c++)
         if (t.columns[c].what == DEVICE_SELF) {
-            gt_text_time(text, t.device_ns);
+            gt_text_us(text, us(t.device_ns));
             gt_sink_format(s, "%s time total: %s\n", t.columns[c].title, text);
         }
     free(order);
@@ -332,8 +389,8 @@ void gt_out_table(const struct gt_model *m, const struct gt_write_options *o, st
     gt_group_rows(&g, m, o->group_by);
     gt_out_table_groups(&g, o, s);
     if (o->row_limit >= 0 && g.count > (size_t)o->row_limit)
-        gt_sink_format(s, "%zu of %zu rows; --row-limit -1 shows all\n", (size_t)o->row_limit,
-                       g.count);
+        gt_sink_format(o->hint ? o->hint : s, "%s%zu of %zu rows; --row-limit -1 shows all\n",
+                       o->hint ? "gputally: " : "", (size_t)o->row_limit, g.count);
     gt_groups_fini(&g);
     notes(m, s);
 }

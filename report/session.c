@@ -364,7 +364,7 @@ static void see(struct gt_header *h)
 {
     struct gt_pair now;
     if (h->state == GT_STATE_ENDED || h->seen.ticks || !gt_session_same_boot(h) ||
-        gt_clock_now(h->clock, &now))
+        gt_clock_point(h->clock, &now))
         return;
     h->seen.mono_ns = now.mono_ns;
     __atomic_store_n(&h->seen.ticks, now.ticks, __ATOMIC_RELEASE);
@@ -435,7 +435,7 @@ static int ticks(uint32_t clock, uint64_t *t)
     }
 }
 
-int gt_clock_now(uint32_t clock, struct gt_pair *pair)
+int gt_clock_point(uint32_t clock, struct gt_pair *pair)
 {
     uint64_t a, b, mono, best = UINT64_MAX;
     /* the closest of a few: an interrupt between the reads would tilt every duration */

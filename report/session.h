@@ -1,7 +1,7 @@
 /* A session file (or any input) in private memory, and what its header tells about its process.
  * Used by load.c, finish.c and the commands. Single thread. */
-#ifndef GT_SESSION_H
-#define GT_SESSION_H
+#ifndef GT_REPORT_SESSION_H
+#define GT_REPORT_SESSION_H
 
 #include <stddef.h>
 #include "core/layout.h"
@@ -57,6 +57,6 @@ int gt_session_claim(const char *path, struct gt_err *e);
 void gt_session_release(const char *path);
 
 /* (ticks, CLOCK_MONOTONIC_RAW) now. Returns 0, or -ENOTSUP for a clock that this machine lacks. */
-int gt_clock_now(uint32_t clock, struct gt_pair *pair);
+int gt_clock_point(uint32_t clock, struct gt_pair *pair);
 
 #endif

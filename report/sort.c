@@ -26,7 +26,7 @@
     X(stddev, gt_avg_stddev_ns(a))
 
 #define X(name, value) #name " "
-const char gt_sort_names[] = SORTS(X) "name";
+const char gt_sort_names[] = SORTS(X) "name none";
 #undef X
 
 struct item {
@@ -79,7 +79,7 @@ int gt_group_sort(const struct gt_groups *g, const char *by, uint32_t **order)
     double value;
     struct gt_avg none = {0};
     int text = by && (!strcmp(by, "name") || !strcmp(by, "key"));
-    plain(by ? by : "", name, sizeof name);
+    plain(by && strcmp(by, "none") ? by : "", name, sizeof name);
     if (name[0] && !text && value_of(&none, name, &value))
         return -EINVAL;
     struct item *items = gt_mem_new(g->count, sizeof *items);
@@ -99,29 +99,43 @@ int gt_group_sort(const struct gt_groups *g, const char *by, uint32_t **order)
     return 0;
 }
 
-const char gt_group_names[] = "shape thread device rank overload";
+const char gt_group_names[] = "shape thread device rank overload stack";
+static const unsigned bits[] = {GT_BY_SHAPE, GT_BY_THREAD,   GT_BY_DEVICE,
+                                GT_BY_RANK,  GT_BY_OVERLOAD, GT_BY_STACK};
+
+/* The bit of a word; 0: there is none of that name. */
+static unsigned bit_of(const char *text, size_t n)
+{
+    const char *at = gt_group_names;
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
+        size_t len = strcspn(at, " ");
+        if (n == len && !strncmp(text, at, n))
+            return bits[i];
+        at += len + (at[len] != 0);
+    }
+    /* PyTorch says group_by_input_shape */
+    return n == 11 && !strncmp(text, "input_shape", n) ? GT_BY_SHAPE : 0;
+}
+
+/* The number behind "stack:", up to the end of the word; 0 if it is none. */
+static unsigned frames(const char *text, size_t n)
+{
+    unsigned v = 0;
+    for (size_t i = 0; i < n && v <= GT_BY_MOST_FRAMES; i++)
+        v = text[i] >= '0' && text[i] <= '9' ? v * 10 + (unsigned)(text[i] - '0')
+                                             : GT_BY_MOST_FRAMES + 1;
+    return v <= GT_BY_MOST_FRAMES ? v : 0;
+}
 
 int gt_group_parse(const char *text, unsigned *by, const char **bad)
 {
     *by = 0;
     while (*text) {
-        size_t n = strcspn(text, ",");
-        const char *at = gt_group_names;
-        unsigned bit = 1;
-        for (;; bit <<= 1) {
-            size_t len = strcspn(at, " ");
-            /* PyTorch says group_by_input_shape */
-            if (n == len && !strncmp(text, at, n))
-                break;
-            if (!at[len]) {
-                bit = 0;
-                break;
-            }
-            at += len + 1;
-        }
-        if (n == 11 && !strncmp(text, "input_shape", n))
-            bit = GT_BY_SHAPE;
-        if (!bit && n) {
+        size_t n = strcspn(text, ","), name = strcspn(text, ",:");
+        unsigned bit = bit_of(text, name), count = 0;
+        if (name < n && bit == GT_BY_STACK && (count = frames(text + name + 1, n - name - 1)))
+            *by = (*by & 0xffff) | count << 16;
+        if ((!bit && n) || (name < n && !count)) {
             *bad = text;
             return -EINVAL;
         }

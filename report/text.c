@@ -87,9 +87,42 @@ void gt_text_cell(struct gt_sink *s, const char *text, size_t width, size_t limi
         gt_sink_fill(s, ' ', width - total);
 }
 
+void gt_text_cut(struct gt_sink *s, const char *text, size_t width)
+{
+    size_t full = gt_text_width(text), used = 0, bytes;
+    char out[8];
+    if (full < width)
+        gt_sink_fill(s, ' ', width - full);
+    while (*text) {
+        size_t n = shown(&text, out, &bytes);
+        if (used + n > width)
+            break;
+        gt_sink_put(s, out, bytes);
+        used += n;
+    }
+    if (full > width)
+        gt_sink_fill(s, ' ', width - used);
+}
+
+void gt_text_tail(struct gt_sink *s, const char *text, size_t width)
+{
+    size_t left = gt_text_width(text), bytes;
+    char out[8];
+    int cut = left > width;
+    while (cut && left > width - 3)
+        left -= shown(&text, out, &bytes);
+    if (cut)
+        gt_sink_text(s, "...");
+    gt_text_cell(s, text, width - (cut ? 3 : 0), SIZE_MAX, 1);
+}
+
 void gt_text_time(char *out, double ns)
 {
-    double us = ns / 1000;
+    gt_text_us(out, ns / 1000);
+}
+
+void gt_text_us(char *out, double us)
+{
     if (us >= 1e6)
         sprintf(out, "%.3fs", us / 1e6);
     else if (us >= 1e3)

@@ -11,7 +11,9 @@ struct gt_write_options {
     const char *sort_by; /* checked by the caller; NULL or "": as they came */
     long row_limit;      /* -1: none */
     unsigned group_by;   /* enum gt_by */
-    int memory;          /* memory columns: 1 always, 0 where there is such data */
+    struct gt_sink
+        *hint;  /* for what is about the command, not the program; NULL: same as the rest */
+    int memory; /* memory columns: 1 always, 0 where there is such data */
 };
 
 struct gt_writer {
@@ -46,10 +48,16 @@ void gt_text_json(struct gt_sink *s, const char *text, size_t len);
 /* For a terminal: control characters as \n, \t, \x1b; texts of `limit` characters and more are cut
  * there and get "..."; padded to `width` on the left, or on the right if `left`. */
 void gt_text_cell(struct gt_sink *s, const char *text, size_t width, size_t limit, int left);
+/* Likewise, but what does not fit into `width` is left out without a word. */
+void gt_text_cut(struct gt_sink *s, const char *text, size_t width);
+/* Likewise, but padded on the right, and cut in front, with "..." there: for places in files. */
+void gt_text_tail(struct gt_sink *s, const char *text, size_t width);
 /* Characters of that form of the text, uncut. */
 size_t gt_text_width(const char *text);
 /* 12.345ms; room for 40 bytes. */
 void gt_text_time(char *out, double ns);
+/* The same of µs, as PyTorch has them: means of them round as its do. */
+void gt_text_us(char *out, double us);
 void gt_text_memory(char *out, int64_t bytes);
 /* 12.34%, "NaN" if whole is 0, as PyTorch prints it. */
 void gt_text_share(char *out, double part, double whole);

@@ -7,3 +7,9 @@ $(B)/apps/nvtx_v2: $(B)/apps/libnvToolsExt.so.1
 $(B)/apps/libnvToolsExt.so.1: tests/apps/stub/nvtoolsext.c
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,libnvToolsExt.so.1 -MMD -MP -MF $@.d -o $@ $<
+
+# a collector that a user has chosen himself
+$(B)/apps/itt_library: | $(B)/apps/itt_collector.so
+$(B)/apps/itt_collector.so: tests/apps/stub/itt_collector.c
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $<

@@ -73,7 +73,7 @@ def test_completion():
     assert complete("gputally", "report", "-f", "t") == ["table", "tree"]
     assert complete("gputally", "report", "a.json", "--sort-by", "cpu_t") == ["cpu_time_total", "cpu_time"]
     assert set(complete("gputally", "report", "-s", "")) >= {"count", "name", "self_cpu_time_total"}
-    assert complete("gputally", "report", "-g", "") == ["shape", "thread", "device", "rank", "overload"]
+    assert complete("gputally", "report", "-g", "") == ["shape", "thread", "device", "rank", "overload", "stack"]
     assert complete("gputally", "report", "--group-by", "shape,t") == ["shape,thread"]
     assert complete("gputally", "report", "--row-limit", "x") == []
     assert complete("gputally", "report", "--g") == ["--group-by"]

@@ -271,7 +271,8 @@ RD int rd_run(Suite *suite)
     }
     for (const char *const *v =
              (const char *const[]){"MEMORY", "RING", "SOURCES", "DISABLE", "CHILDREN", "EXE",
-                                   "RECORD_SHAPES", "RUN_DIR", "OUTPUT", "LOG", NULL};
+                                   "RECORD_SHAPES", "RUN_DIR", "OUTPUT", "LOG", "INCLUDE",
+                                   "EXCLUDE", "WINDOW", NULL};
          *v; v++) {
         char name[64];
         snprintf(name, sizeof name, "GPUTALLY_%s", *v);

@@ -11,6 +11,7 @@
 static struct gt_config c;
 
 #define SOURCE(id, number, word, help) | 1u << (number)
+#define BY_DEFAULT (all_sources & ~(1u << GT_SOURCE_ONEDNN))
 static const uint32_t all_sources = 0
 #include "core/sources.def"
     ;
@@ -40,12 +41,14 @@ START_TEST(defaults)
     ck_assert_str_eq(c.exe, "*");
     ck_assert_uint_eq(c.memory_bytes, 64u << 20);
     ck_assert_uint_eq(c.ring_records, 4096);
-    ck_assert_uint_eq(c.sources, all_sources);
+    ck_assert_uint_eq(c.sources, BY_DEFAULT);
     ck_assert_uint_eq(c.formats, GT_FORMAT_TABLE | GT_FORMAT_JSON);
     ck_assert_int_eq(c.rank, -1);
     ck_assert_int_eq(c.log, 1);
     ck_assert_int_eq(c.children, 1);
     ck_assert_int_eq(c.disable | c.quiet | c.record_shapes, 0);
+    ck_assert_int_eq(c.capture_overload_names | c.with_flops, 0);
+    ck_assert_int_eq(c.profile_memory, 1);
     ck_assert_uint_eq(c.set_bytes, 0);
     /* an empty variable is an unset one */
     OK("GPUTALLY_FORMAT=", "GPUTALLY_OUTPUT=", "GPUTALLY_RANK=", "GPUTALLY_MEMORY=");
@@ -72,7 +75,7 @@ START_TEST(options_table)
         snprintf(variable, sizeof variable, "GPUTALLY_%s=%s", o[i].name, o[i].fallback);
         OK(variable);
     }
-    ck_assert_int_eq(bools, 4);
+    ck_assert_int_eq(bools, 7);
 }
 END_TEST
 
@@ -84,6 +87,11 @@ START_TEST(bools)
     ck_assert_int_eq(c.disable, 1);
     ck_assert_int_eq(c.quiet, 1);
     ck_assert_int_eq(c.record_shapes, 1);
+    OK("GPUTALLY_PROFILE_MEMORY=0", "GPUTALLY_WITH_FLOPS=1", "GPUTALLY_CAPTURE_OVERLOAD_NAMES=1");
+    ck_assert_int_eq(c.profile_memory, 0);
+    ck_assert_int_eq(c.with_flops, 1);
+    ck_assert_int_eq(c.capture_overload_names, 1);
+    ck_assert_int_eq(c.record_shapes, 0);
     PARSE("GPUTALLY_CHILDREN=maybe");
     ck_assert_int_eq(c.children, 1);
     warned("GPUTALLY_CHILDREN=maybe", "give 0 or 1");
@@ -114,12 +122,14 @@ START_TEST(sources)
     OK("GPUTALLY_SOURCES=nvtx");
     ck_assert_uint_eq(c.sources, 1u << GT_SOURCE_NVTX);
     OK("GPUTALLY_SOURCES=-nvtx");
+    ck_assert_uint_eq(c.sources, BY_DEFAULT & ~(1u << GT_SOURCE_NVTX));
+    OK("GPUTALLY_SOURCES=-nvtx,onednn");
     ck_assert_uint_eq(c.sources, all_sources & ~(1u << GT_SOURCE_NVTX));
     OK("GPUTALLY_SOURCES=all,-api");
     ck_assert_uint_eq(c.sources, all_sources & ~(1u << GT_SOURCE_API));
     PARSE("GPUTALLY_SOURCES=nvtc");
-    warned("GPUTALLY_SOURCES=nvtc", "did you mean nvtx? (known: all api nvtx torch)");
-    ck_assert_uint_eq(c.sources, all_sources);
+    warned("GPUTALLY_SOURCES=nvtc", "did you mean nvtx? (known: all api itt nvtx onednn torch)");
+    ck_assert_uint_eq(c.sources, BY_DEFAULT);
 }
 END_TEST
 

@@ -139,7 +139,10 @@ static void pop(uint32_t group, uint64_t token)
         p->total += total;
         p->min = total < p->min ? total : p->min;
         p->max = total > p->max ? total : p->max;
-        overlapped += i < depth - 1;
+        int younger = 0;
+        for (int k = i + 1; k < depth; k++)
+            younger |= !stack[k].silent;
+        overlapped += (uint64_t)younger;
     }
     memmove(stack + i, stack + i + 1, (size_t)(depth - 1 - i) * sizeof *stack);
     depth--;

@@ -74,7 +74,7 @@ START_TEST(fields)
             columns++;
         } while (end == ',');
         ck_assert_int_eq(end, '\n');
-        ck_assert_int_eq(columns, 29);
+        ck_assert_int_eq(columns, 36);
     }
     ck_assert_int_eq(*p, 0);
     free(order);

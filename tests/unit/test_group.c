@@ -106,12 +106,103 @@ START_TEST(apart)
 }
 END_TEST
 
+/* What PyTorch would show as one row is one: is_async and the host only tell about the first. */
+START_TEST(as_torch)
+{
+    int32_t async = add("op", -1, 0, 1, 10), sync = add("op", -1, 2, 2, 20);
+    m.rows[async].flags = GT_ROW_ASYNC;
+    m.rows[async].kind = GT_KIND_ASYNC;
+    m.rows[async].source = m.rows[sync].source = GT_SOURCE_TORCH;
+    m.processes[0].host = gt_model_textz(&m, "one");
+    m.processes[1].host = gt_model_textz(&m, "two");
+    group(0);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_uint_eq(g.avgs[0].flags, GT_ROW_ASYNC);
+    group(GT_BY_RANK);
+    ck_assert_uint_eq(g.count, 2);
+    ck_assert_uint_eq(g.avgs[1].flags, GT_ROW_REMOTE); /* not on the host of rank 0 */
+    m.processes[0].rank = 5;
+    m.processes[1].rank = 0;
+    group(GT_BY_RANK);
+    ck_assert_uint_eq(g.avgs[0].flags, GT_ROW_ASYNC | GT_ROW_REMOTE);
+    ck_assert_uint_eq(g.avgs[1].flags, 0);
+    m.rows[async].shapes = GT_TEXT_NO_SHAPES;
+    group(GT_BY_SHAPE);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_uint_eq(g.avgs[0].shapes, 0);
+}
+END_TEST
+
+START_TEST(total)
+{
+    int32_t a = add("a", -1, 0, 1, 100);
+    m.rows[add("b", a, 0, 2, 10)].memory = -5;
+    add("c", a, 1, 3, 30);
+    m.rows[add("mark", -1, 0, 4, 0)].kind = GT_KIND_MARK;
+    group(GT_BY_NOTHING | GT_BY_SHAPE);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_str_eq(gt_model_string(&m, g.avgs[0].key, NULL), "Total");
+    ck_assert_int_eq(g.avgs[0].count, 6);
+    ck_assert_int_eq(g.avgs[0].total_ns, 140);
+    ck_assert_int_eq(g.avgs[0].memory, -5);
+    ck_assert_int_eq(g.avgs[0].rank, 0);
+    ck_assert_int_eq(g.avgs[0].threads, 2);
+    ck_assert_uint_eq(g.link_count, 0);
+    m.row_count = 0;
+    group(GT_BY_NOTHING);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_int_eq(g.avgs[0].count, 0);
+}
+END_TEST
+
+/* A stack is there once, whoever names it, and is cut to its innermost frames. */
+START_TEST(stacks)
+{
+    gt_text f[300];
+    const char *bad;
+    unsigned by;
+    uint32_t ids[300];
+    for (uint32_t i = 0; i < 300; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%u", i);
+        f[i] = gt_model_textz(&m, name);
+        ids[i] = gt_model_stack(&m, f, i);
+        ck_assert_uint_eq(ids[i], i);
+    }
+    for (uint32_t i = 0; i < 300; i++)
+        ck_assert_uint_eq(gt_model_stack(&m, f, i), ids[i]);
+    ck_assert_uint_eq(m.stack_count, 299);
+    ck_assert_uint_eq(gt_model_frames(&m, ids[9], 0).count, 9);
+    ck_assert_uint_eq(gt_model_frames(&m, ids[9], 4).count, 4);
+    ck_assert_uint_eq(gt_model_frames(&m, 0, 4).count, 0);
+    for (int i = 0; i < 300; i++) {
+        int32_t r = add("a", -1, 0, 1, 1);
+        m.rows[r].stack = ids[i];
+    }
+    group(0);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert_int_eq(gt_group_parse("stack", &by, &bad), 0);
+    group(by);
+    ck_assert_uint_eq(g.count, 300);
+    ck_assert_int_eq(gt_group_parse("stack:3", &by, &bad), 0);
+    group(by);
+    ck_assert_uint_eq(g.count, 4);
+    ck_assert_int_eq(g.avgs[3].count, 297);
+    ck_assert_uint_eq(g.avgs[3].stack.count, 3);
+}
+END_TEST
+
 /* Every way of grouping has the same sums. */
 START_TEST(same_sums)
 {
     uint32_t random = 5;
     char key[16], shapes[16];
     int64_t count = 0, self = 0;
+    gt_text frames[5];
+    for (int i = 0; i < 5; i++) {
+        snprintf(key, sizeof key, "f%d", i % 3);
+        frames[i] = gt_model_textz(&m, key);
+    }
     for (int i = 0; i < 3000; i++) {
         random = random * 1664525 + 1013904223;
         snprintf(key, sizeof key, "k%u", (random >> 8) % 40);
@@ -119,10 +210,11 @@ START_TEST(same_sums)
         int32_t r = add(key, -1, (random >> 20) % 4, n, n ? random % 1000 : 0);
         snprintf(shapes, sizeof shapes, "[[%u]]", (random >> 12) % 3);
         m.rows[r].shapes = gt_model_textz(&m, shapes);
+        m.rows[r].stack = gt_model_stack(&m, frames + random % 3, (random >> 9) % 3);
         count += m.rows[r].count;
         self += m.rows[r].self_ns;
     }
-    for (unsigned by = 0; by < 32; by++) {
+    for (unsigned by = 0; by < 128; by++) {
         int64_t c = 0, s = 0;
         group(by);
         for (size_t i = 0; i < g.count; i++) {
@@ -131,7 +223,7 @@ START_TEST(same_sums)
         }
         ck_assert_int_eq(c, count);
         ck_assert_int_eq(s, self);
-        if (by & GT_BY_THREAD)
+        if (by & GT_BY_THREAD && !(by & GT_BY_NOTHING))
             ck_assert_uint_gt(g.count, 40);
     }
     group(0);
@@ -244,6 +336,9 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, links);
     tcase_add_test(t, apart);
+    tcase_add_test(t, as_torch);
+    tcase_add_test(t, total);
+    tcase_add_test(t, stacks);
     tcase_add_test(t, same_sums);
     tcase_add_test(t, numbers);
     tcase_add_test(t, words);

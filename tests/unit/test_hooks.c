@@ -1,5 +1,4 @@
-/* The hook tables: sorted as dlsym's search by halves needs them, every NVTX callback there once.
- */
+/* The hook tables: sorted as the searches by halves need them, every NVTX callback there once. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +19,25 @@ static const struct {
 #undef HOOK
 #define COUNT (sizeof(nvtx) / sizeof(*nvtx))
 
+/* ITT's are searched by halves in __itt_api_init, with the prefix that all have. */
+#define CALL(name, ...) #name,
+static const char *const itt[] = {
+#include "preload/hooks/itt.def"
+};
+#undef CALL
+
+static const struct table {
+    const char *const *names;
+    size_t count;
+} sorted_tables[] = {{nvtx, COUNT}, {itt, sizeof(itt) / sizeof(*itt)}};
+
 START_TEST(sorted)
 {
-    for (size_t i = 1; i < COUNT; i++)
-        ck_assert_msg(strcmp(nvtx[i - 1], nvtx[i]) < 0, "%s stands before %s", nvtx[i - 1],
-                      nvtx[i]);
+    const struct table *t = &sorted_tables[_i];
+
+    for (size_t i = 1; i < t->count; i++)
+        ck_assert_msg(strcmp(t->names[i - 1], t->names[i]) < 0, "%s stands before %s",
+                      t->names[i - 1], t->names[i]);
 }
 END_TEST
 
@@ -56,7 +69,7 @@ int main(void)
     SRunner *r;
     int failed;
 
-    tcase_add_test(c, sorted);
+    tcase_add_loop_test(c, sorted, 0, sizeof(sorted_tables) / sizeof(*sorted_tables));
     tcase_add_test(c, prefixed);
     tcase_add_test(c, complete);
     suite_add_tcase(s, c);

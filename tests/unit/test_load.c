@@ -306,10 +306,10 @@ START_TEST(refused_files)
     refused("truncated");
     sb_write("s.session", b.data, b.used - 8);
     refused("truncated");
-    h->version = 2;
+    h->version = GT_LAYOUT_VERSION + 1;
     sb_save(&b, "s.session");
     refused("newer");
-    h->version = 1;
+    h->version = GT_LAYOUT_VERSION;
     s->node_count = 1u << 27;
     sb_save(&b, "s.session");
     refused("damaged");
@@ -408,7 +408,7 @@ START_TEST(living_process)
     h->pid_ns = ns.st_ino;
     h->state = GT_STATE_RUNNING;
     struct gt_pair now;
-    ck_assert_int_eq(gt_clock_now(GT_CLOCK_MONOTONIC, &now), 0);
+    ck_assert_int_eq(gt_clock_point(GT_CLOCK_MONOTONIC, &now), 0);
     h->start = now;
     sb_push(&b, s, sb_node(&b, s, 0, "a"), now.ticks);
     load();

@@ -232,6 +232,29 @@ START_TEST(names)
 }
 END_TEST
 
+/* Shapes are a program's text too: cut to 80 as PyTorch cuts them, and harmless. */
+START_TEST(hostile_shapes)
+{
+    struct gt_write_options o = {.row_limit = -1, .group_by = GT_BY_SHAPE};
+    char text[201] = "\x1b[31m[";
+    struct gt_sink s;
+    one_process();
+    memset(text + strlen(text), '7', 200 - strlen(text));
+    add("a", -1, GT_CPU, 1, 1, 0, 0)->shapes = gt_model_textz(&m, text);
+    gt_model_finish(&m, 0, 0);
+    gt_sink_open(&s, -1);
+    gt_out_table(&m, &o, &s);
+    char *table = gt_sink_take(&s, NULL);
+    ck_assert_ptr_null(strchr(table, 27));
+    char *at = strstr(table, "\\x1b[31m[7");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_eq(strcspn(at, "\n"), 82);
+    ck_assert_uint_eq(strcspn(at, " "), 80);
+    free(table);
+    gt_model_fini(&m);
+}
+END_TEST
+
 START_TEST(nothing)
 {
     struct gt_write_options o = {.row_limit = -1};
@@ -257,6 +280,7 @@ int main(void)
     tcase_add_test(t, lost);
     tcase_add_test(t, texts);
     tcase_add_loop_test(t, names, 0, 6);
+    tcase_add_test(t, hostile_shapes);
     tcase_add_test(t, nothing);
     suite_add_tcase(s, t);
     return sb_run(s);

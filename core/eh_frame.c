@@ -151,6 +151,9 @@ static void judge(const struct gt_row *row, struct gt_cfi *out)
     out->from_fp = row->cfa_reg == GT_COLUMN_FP;
     out->cfa_off = (uint32_t)row->cfa_off;
     out->ra_signed = row->ra_signed;
+    /* a place below the stack pointer: it was popped from there, and gcc does not say so */
+    if (!out->from_fp && out->fp_off > out->cfa_off)
+        out->fp_off = 0;
     /* what was saved lies at or above the register that the CFA is told from: so whoever checks
      * that register against the stack has checked these too */
     if (out->ra_off <= out->cfa_off && out->fp_off <= out->cfa_off)

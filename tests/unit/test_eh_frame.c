@@ -188,6 +188,18 @@ START_TEST(usual_program)
 }
 END_TEST
 
+/* An epilogue behind its pops, which gcc describes as if what was popped were still there. */
+START_TEST(popped)
+{
+    const uint8_t program[] = {ADVANCE(1), DEF_CFA_OFFSET, 16, OFFSET(FP, 2),
+                               ADVANCE(1), DEF_CFA_OFFSET, 8};
+    struct gt_module m = make("zR", program, sizeof program);
+    ck_assert_uint_eq(at(&m, 1).fp_off, 16);
+    ck_assert_int_eq(at(&m, 2).kind, GT_CFI_SIMPLE);
+    ck_assert_uint_eq(at(&m, 2).fp_off, 0);
+}
+END_TEST
+
 /* Not simple, and said so. */
 static const struct odd {
     const char *augmentation;
@@ -201,8 +213,9 @@ static const struct odd {
     {"zR", {DEF_CFA_OFFSET, 0}, 2, GT_CFI_OTHER},                   /* nowhere */
     {"zR", {DEF_CFA_OFFSET, 0x80, 0x80, 0x80, 2}, 5, GT_CFI_OTHER}, /* 4 MiB */
     {"zR", {OFFSET(SP, 3)}, 2, GT_CFI_OTHER}, /* the stack pointer is elsewhere */
-    {"zR", {DEF_CFA_OFFSET, 16, OFFSET(FP, 5)}, 4, GT_CFI_OTHER}, /* saved below the frame */
-    {"zR", {RESTORE}, 1, GT_CFI_OTHER},                           /* of nothing */
+    {"zR", {DEF_CFA_REGISTER, FP, DEF_CFA_OFFSET, 16, OFFSET(FP, 5)}, 6, GT_CFI_OTHER},
+    {"zR", {OFFSET(RA, 3)}, 2, GT_CFI_OTHER}, /* these two: below the frame */
+    {"zR", {RESTORE}, 1, GT_CFI_OTHER},       /* of nothing */
     {"zR", {REMEMBER, REMEMBER, REMEMBER, REMEMBER, REMEMBER}, 5, GT_CFI_OTHER},
     {"zR", {0x3f}, 1, GT_CFI_OTHER},                 /* unknown */
     {"zR", {0x01, 0, 0, 0, 0}, 5, GT_CFI_OTHER},     /* set_loc */
@@ -305,6 +318,7 @@ int main(void)
     TCase *c = tcase_create("eh_frame");
     tcase_add_test(c, finds_modules);
     tcase_add_test(c, usual_program);
+    tcase_add_test(c, popped);
     tcase_add_loop_test(c, odd_program, 0, sizeof odd / sizeof *odd);
 #ifdef __x86_64__
     tcase_add_test(c, realigned);

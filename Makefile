@@ -40,10 +40,10 @@ REPORT_SRC := $(wildcard report/*.c)
 DEFS := $(sort $(wildcard preload/hooks/*.def))
 
 LIB_OBJ := $(patsubst %.c,$(B)/obj/lib/%.o,$(CORE_SRC) $(PRELOAD_SRC))
-CLI_OBJ := $(patsubst %.c,$(B)/obj/cli/%.o,$(REPORT_SRC) core/config.c)
+CLI_OBJ := $(patsubst %.c,$(B)/obj/cli/%.o,$(REPORT_SRC) core/config.c core/config_window.c)
 REPORT_LIB_OBJ := $(filter-out $(B)/obj/cli/report/main.o,$(CLI_OBJ))
 # core again for the unit suites, with a clock that the test turns by hand
-TESTCORE_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out core/config.c,$(CORE_SRC)))
+TESTCORE_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out core/config.c core/config_window.c,$(CORE_SRC)))
 
 # the unwinder: needs nothing else of core
 STACK_OBJ := $(patsubst %,$(B)/obj/lib/core/%.o,eh_find eh_frame eh_rows rules trie unwind unwind_fallback unwind_where)

@@ -7,6 +7,7 @@
 #include "core/session.h"
 #include "core/strings.h"
 #include "core/thread.h"
+#include "core/window.h"
 
 /* Claims the open entry with this id, which is generation << 32 | gt_ref. The id may be garbage, of
  * an earlier range, of the process we were forked from, or be ended by another thread just now:
@@ -109,6 +110,7 @@ static uint64_t start(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
     e->category = (uint32_t)tag;
     e->source = (uint8_t)(tag >> 56);
     e->scope = a->scope;
+    e->window = gt_session.header->window_shuts;
     e->generation++;
     uint64_t id = (uint64_t)e->generation << 32 | ref_of(e);
     e->t0 = gt_clock_now();
@@ -143,6 +145,12 @@ static int end(uint64_t id, int instant)
         gt_tag tag = GT_TAG(e->source, e->domain_id, e->category);
         uint64_t t0 = e->t0;
         now = instant ? t0 : now;
+        if (!instant &&
+            e->window != gt_session.header->window_shuts) { /* the window was shut meanwhile */
+            now = gt_window_end(e->window);
+            now = now > t0 ? now : t0;
+            t->slot->cut++;
+        }
         struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
         if (!c) /* can't be: it was not left out when it started */
             c = t->other;
@@ -173,10 +181,13 @@ void gt_span(gt_tag tag, const struct gt_attr *a, uint64_t t0, uint64_t t1)
     struct gt_thread *t = gt_enter();
     if (!t && !(t = gt_enter_slow()))
         return;
-    if (gt_is_paused()) {
+    int early = gt_config.window.kind != GT_WINDOW_ALL && t0 < gt_session.header->window_since;
+    struct gt_link *c = NULL;
+    if (gt_is_paused() || early) /* it began before the window opened */
         t->slot->silent++;
-    } else {
-        struct gt_link *c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), a);
+    else
+        c = gt_tree_child(t, t->root, tag | GT_LINK_KIND(GT_KIND_ASYNC), a);
+    if (c) {
         gt_count_alone(t, c, t1 - t0, NULL);
         gt_ring_put(t, GT_RING_ASYNC, GT_RECORD_NODE(c->record), t0, t1 - t0);
     }

@@ -13,6 +13,11 @@
 
 #define GT_BIND_FIRST(name) __asm__(".symver " #name "," #name "@" GT_FIRST_GLIBC)
 GT_BIND_FIRST(dladdr);
+#ifdef __x86_64__
+__asm__(".symver dladdr1,dladdr1@GLIBC_2.3.3");
+#else
+GT_BIND_FIRST(dladdr1);
+#endif
 GT_BIND_FIRST(dlvsym);
 GT_BIND_FIRST(pthread_key_create);
 GT_BIND_FIRST(pthread_setspecific);

@@ -19,7 +19,23 @@
 /* 2^24 records are 256 MiB a thread: more is a typing error. */
 #define RING_MAX (1u << 24)
 
-enum type { BOOL, FORMATS, GLOBS, LEVEL, SIZE, TEXT, RANK, COUNT, SOURCES };
+/* A report takes some 0.1 s to make. */
+#define SNAPSHOT_MIN_NS 100000000u
+
+enum type {
+    BOOL,
+    FORMATS,
+    GLOBS,
+    LEVEL,
+    SIZE,
+    TEXT,
+    RANK,
+    COUNT,
+    SOURCES,
+    WINDOW,
+    SECONDS,
+    SIGNAL
+};
 
 #define OPTION(name, type, fallback, option, help) OPT_##name,
 enum {
@@ -58,6 +74,10 @@ static const struct word format_words[] = {{"table", GT_FORMAT_TABLE},
                                            {"json", GT_FORMAT_JSON},
                                            {"csv", GT_FORMAT_CSV},
                                            {"tree", GT_FORMAT_TREE},
+                                           {"folded", GT_FORMAT_FOLDED},
+                                           {"tvm", GT_FORMAT_TVM},
+                                           {"tvm-csv", GT_FORMAT_TVM_CSV},
+                                           {"tvm-table", GT_FORMAT_TVM_TABLE},
                                            {"none", 0},
                                            {NULL, 0}};
 
@@ -462,6 +482,21 @@ static void parse_one(struct gt_config *c, int option, const char *v)
             warn_text(c, option, v, "give 0 or a power of two up to 16777216");
         else
             c->ring_records = (uint32_t)n;
+        break;
+    case SECONDS:
+        if (gt_config_seconds(v, strlen(v), &n) || n < SNAPSHOT_MIN_NS)
+            warn_text(c, option, v, "give seconds, 0.1 or more");
+        else
+            c->snapshot_ns = n;
+        break;
+    case SIGNAL:
+        c->snapshot_signal = gt_config_signal(v);
+        if (!c->snapshot_signal)
+            warn_text(c, option, v, "give USR1, USR2, HUP, QUIT or RTMIN+N");
+        break;
+    case WINDOW:
+        if (gt_config_window(v, &c->window, &s))
+            warn_text(c, option, v, s);
         break;
     case RANK:
         if (parse_rank(v, &c->rank))

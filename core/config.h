@@ -12,6 +12,10 @@ enum gt_format {
     GT_FORMAT_JSON = 2,
     GT_FORMAT_CSV = 4,
     GT_FORMAT_TREE = 8,
+    GT_FORMAT_FOLDED = 16,
+    GT_FORMAT_TVM = 32,
+    GT_FORMAT_TVM_CSV = 64,
+    GT_FORMAT_TVM_TABLE = 128,
 };
 
 /* Set by `run` for the processes below it; not for users, so not in config.def:
@@ -21,6 +25,29 @@ enum gt_format {
 #define GT_RUN_CLOSED "closed"
 /* There too: a link to the folder that `run` was started in, where relative outputs are meant. */
 #define GT_RUN_BASE "base"
+
+/* GPUTALLY_WINDOW: when recording is on. */
+enum gt_window_kind {
+    GT_WINDOW_ALL,    /* always */
+    GT_WINDOW_PAUSED, /* from the first resume on */
+    GT_WINDOW_TIME,   /* from delay_ns on, for duration_ns */
+    GT_WINDOW_RANGE,  /* inside ranges of a name */
+    GT_WINDOW_TORCH,  /* while the program's own torch.profiler runs */
+};
+struct gt_window_spec {
+    enum gt_window_kind kind;
+    uint64_t delay_ns, duration_ns; /* 0: none */
+    const char *range;              /* glob of labels, not terminated */
+    size_t range_bytes;
+    uint64_t skip, count; /* ranges of that name: so many not, then so many; count 0: all others */
+};
+/* Parses a value of GPUTALLY_WINDOW; borrows it. Returns 0, or -EINVAL with *why what to give. */
+int gt_config_window(const char *value, struct gt_window_spec *out, const char **why);
+/* Decimal seconds, up to a million, as ns; 0 is refused. Returns 0 or -EINVAL. Pure. */
+int gt_config_seconds(const char *s, size_t n, uint64_t *ns);
+/* Number of a signal by its name, with or without SIG; 0 for those that no report can be asked for
+ * with. Pure. */
+int gt_config_signal(const char *name);
 
 struct gt_config {
     /* all strings point into `text`, or are constants */
@@ -32,6 +59,9 @@ struct gt_config {
     const char *include, *exclude; /* globs of names, "": not given */
     /* not parsed: the constructor fills these in, "" until then */
     const char *cwd, *library;
+    struct gt_window_spec window;
+    uint64_t snapshot_ns; /* 0: none */
+    int snapshot_signal;  /* 0: none */
     uint64_t memory_bytes;
     uint32_t ring_records; /* 0 or a power of two */
     uint32_t sources;      /* bit 1 << enum gt_source */

@@ -12,6 +12,7 @@
 #include "core/slot.h"
 #include "core/sys.h"
 #include "core/thread.h"
+#include "core/window.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -48,6 +49,7 @@ static void init(void)
      */
     if (gt_sys(SYS_madvise, (long)&gt_fork, sizeof gt_fork, MADV_WIPEONFORK, 0, 0, 0) < 0)
         pthread_atfork(NULL, NULL, wipe_in_child);
+    gt_window_init();
     gt_fork_init();
     gt_slot_init();
 }
@@ -72,12 +74,23 @@ int gt_source_on(uint32_t source)
     return !gt_config.disable && (gt_config.sources >> source & 1);
 }
 
+/* A window that shuts by itself has no thread of ours to do it: every call looks at the time. */
+static uint32_t wanted_go(void)
+{
+    int slow = gt_config.window.kind == GT_WINDOW_TIME && gt_config.window.duration_ns;
+    return slow || gt_is_paused() || atomic_load(&gt_fork.phase) != GT_PHASE_OPEN ? 0
+                                                                                  : gt_window_pass;
+}
+
 void gt_pause_apply(void)
 {
-    uint32_t go = atomic_load(&gt_paused) > 0 ? 0 : gt_session.generation;
-    atomic_store_explicit(&gt_fork.go_tsc, gt_clock_kind == GT_CLOCK_TSC ? go : 0,
-                          memory_order_release);
-    atomic_store_explicit(&gt_fork.go, go, memory_order_release);
+    uint32_t go = wanted_go(), now;
+    for (;; go = now) { /* until what was stored last is what is wanted, whoever stores too */
+        atomic_store(&gt_fork.go_tsc, gt_clock_kind == GT_CLOCK_TSC ? go : 0);
+        atomic_store(&gt_fork.go, go);
+        if ((now = wanted_go()) == go)
+            return;
+    }
 }
 
 static void pause_by(int n)
@@ -97,8 +110,10 @@ void gt_resume(void)
     int n = atomic_load(&gt_paused);
     do {
         if (n <= 0)
-            return; /* a resume without its pause */
+            break; /* a resume without its pause */
     } while (!atomic_compare_exchange_weak(&gt_paused, &n, n - 1));
+    if (n <= 1)
+        gt_window_resumed();
     pause_by(0);
 }
 
@@ -121,6 +136,8 @@ int gt_core_end(void)
     while (atomic_load_explicit(&gt_fork.phase, memory_order_acquire) == GT_PHASE_OPENING &&
            (gt_self == &gt_nobody || gt_self->door != GT_DOOR_SHUT))
         gt_sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    if (atomic_load(&gt_fork.phase) == GT_PHASE_OPEN)
+        gt_window_look();
     if (!atomic_compare_exchange_strong(&gt_fork.phase, &open, GT_PHASE_CLOSED))
         return 0;
     atomic_store(&gt_fork.go_tsc, 0);

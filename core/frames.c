@@ -1,8 +1,10 @@
 /* Open ranges, off the hot path: over a block's edge, out of order, silent ones, the end of a
  * thread. Runs on the owning thread. The hot path in record.c does the same for the usual case. */
+#include <string.h>
 #include "core/clock.h"
 #include "core/session.h"
 #include "core/thread.h"
+#include "core/window.h"
 
 struct gt_frame *gt_frame_at(const struct gt_thread *t, uint32_t i)
 {
@@ -47,7 +49,7 @@ struct gt_frame *gt_frame_op(const struct gt_thread *t, uint32_t depth, int *rig
     *right_below = 1;
     for (uint32_t i = t->ops ? depth : 0; i-- > 0;) {
         struct gt_frame *f = gt_frame_at(t, i);
-        if (f->group == GT_GROUP_OP)
+        if (GT_GROUP_IS_OP(f->group))
             return f;
         *right_below &= (f->flags & GT_FRAME_SILENT) != 0;
     }
@@ -213,19 +215,34 @@ static void hold(struct gt_thread *t, struct gt_frame *f, struct gt_frame *op, u
     gt_op_hold(op, f, ticks, self);
 }
 
+/* What was counted stays open and never counts again. A reader of a killed process must not find it
+ * neither closing nor silent, so in this order. */
+static void make_silent(struct gt_frame *f)
+{
+    __atomic_store_n(&f->flags, f->flags | GT_FRAME_SILENT, __ATOMIC_RELEASE);
+    __atomic_store_n(&f->kid_ticks, 0, __ATOMIC_RELEASE);
+    f->group = (f->group & GT_GROUP_MASK) | GT_GROUP_SILENT | (f->token ? GT_GROUP_TOKEN : 0);
+    f->kids = 0;
+    f->flops = 0;
+    memset(&f->held, 0, sizeof f->held);
+    memset(f->self_memory, 0, sizeof f->self_memory);
+    memset(f->kid_memory, 0, sizeof f->kid_memory);
+}
+
 /* Takes frame number i out, youngest or not, and counts it. At each moment the self time belongs to
  * the topmost open range. So a frame that leaves from below others was last on top when the next
  * one began (`mark`): that is where its self time ends, and the frame below it is charged only up
  * to there, since the ones above will charge it for theirs. Silent ones on top of it have no time
- * of their own: theirs is this frame's, and what their children had is charged here, not later. */
-static void close_frame(struct gt_thread *t, uint32_t i, uint64_t now)
+ * of their own: theirs is this frame's, and what their children had is charged here, not later.
+ * With `keep` it stays, silent: its pop is still to come. */
+static void close_frame(struct gt_thread *t, uint32_t i, uint64_t now, int keep)
 {
     struct gt_slot *slot = t->slot;
     uint32_t depth = depth_of(t);
     struct gt_frame *f = gt_frame_at(t, i), *op = NULL;
     struct gt_frame *below = i ? gt_frame_at(t, i - 1) : gt_frame_at(t, 0) - 1;
     int above = 0, right_below = 0, silent = f->flags & GT_FRAME_SILENT;
-    if (f->group == GT_GROUP_OP) {
+    if (GT_GROUP_IS_OP(f->group)) {
         op = gt_frame_op(t, i, &right_below);
         gt_op_take_held(t, f);
         t->ops--;
@@ -254,21 +271,29 @@ static void close_frame(struct gt_thread *t, uint32_t i, uint64_t now)
             gt_op_memory_out(NULL, &gone, op);
         below->kid_ticks += (int64_t)(mark - gone.t0) > 0 ? mark - gone.t0 : 0;
     }
-    for (uint32_t k = i + 1; k < depth; k++) {
-        struct gt_frame *next = gt_frame_at(t, k);
-        if (((next->group ^ gone.group) & GT_GROUP_MASK) == 0 && next->level)
-            next->level--;
-        *gt_frame_at(t, k - 1) = *next;
+    if (keep) {
+        make_silent(f);
+    } else {
+        for (uint32_t k = i + 1; k < depth; k++) {
+            struct gt_frame *next = gt_frame_at(t, k);
+            if (((next->group ^ gone.group) & GT_GROUP_MASK) == 0 && next->level)
+                next->level--;
+            *gt_frame_at(t, k - 1) = *next;
+        }
+        atomic_store_explicit(&slot->depth, depth - 1, memory_order_release);
     }
-    atomic_store_explicit(&slot->depth, depth - 1, memory_order_release);
     if (!silent) {
         commit(slot);
         gt_ring_put(t, GT_RING_RANGE, GT_RECORD_NODE(gone.record), gone.t0, now - gone.t0);
         slot->overlapped += (uint64_t)above;
     }
+    if (keep)
+        return;
     /* the hot paths rely on what they do not set being 0 in every frame above the top */
     *gt_frame_at(t, depth - 1) = (struct gt_frame){0};
     set_top(t, depth - 1);
+    if (gone.flags & GT_FRAME_STEP)
+        gt_window_step_closed(t, gone.flags, now);
 }
 
 void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now)
@@ -281,13 +306,15 @@ void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now)
                               .overload = text_at(n->overload),
                               .scope = n->scope};
     struct gt_link *async = gt_tree_child(t, t->root, link->tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
+    if (!async) /* a folded name is no longer the one that was judged */
+        async = t->other;
     if (f->held.record)
         gt_count_held(t, &f->held);
     const struct gt_frame gone = *f;
     f->flags |= GT_FRAME_SILENT;
     f->group |= GT_GROUP_SILENT;
     t->ops--;
-    close_frame(t, i, now);
+    close_frame(t, i, now, 0);
     async->node->flops += gone.flops;
     gt_op_memory_out(async, &gone, NULL);
     gt_count_alone(t, async, now - gone.t0, NULL);
@@ -305,11 +332,13 @@ int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t n
         const struct gt_frame *f = gt_frame_at(t, i);
         if ((f->group & GT_GROUP_MASK) == group && f->token == token) {
             int level = (int)f->level;
-            close_frame(t, i, now);
+            close_frame(t, i, now, 0);
             return level;
         }
     }
-    t->slot->unbalanced++;
+    /* outside it may be of a range that a fork's child does not know: that was silent here */
+    if (gt_window_open > 0)
+        t->slot->unbalanced++;
     return -1;
 }
 
@@ -323,13 +352,42 @@ int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token)
     return 0;
 }
 
+void gt_frame_cut(struct gt_thread *t, uint64_t tick)
+{
+    uint32_t depth = depth_of(t), first = depth;
+    for (uint32_t i = depth; i-- > 0;) {
+        struct gt_frame *f = gt_frame_at(t, i);
+        if (f->flags & GT_FRAME_SILENT)
+            continue;
+        first = i;
+        if (f->t0 <= tick) {
+            t->slot->cut++;
+            close_frame(t, i, tick, 1);
+        } else { /* opened just when the window was shut: outside */
+            t->ops -= GT_GROUP_IS_OP(f->group);
+            make_silent(f);
+        }
+    }
+    /* what comes when the window opens again stands below none of them */
+    for (uint32_t i = first; i < depth; i++) {
+        struct gt_frame *f = gt_frame_at(t, i), *below = i ? gt_frame_at(t, i - 1) : NULL;
+        f->record = below ? below->record : t->root->record;
+        f->link = below ? below->link : t->root;
+    }
+    set_top(t, depth);
+    if (t->deep)
+        t->base = t->limit = t->top;
+}
+
 void gt_frame_close_all(struct gt_thread *t)
 {
+    gt_window_look();
+    gt_window_follow(t);
     uint64_t now = gt_clock_now();
     for (uint32_t depth = depth_of(t); depth > 0; depth--) {
         if (!(t->top->flags & GT_FRAME_SILENT))
             t->slot->left_open++;
-        close_frame(t, depth - 1, now);
+        close_frame(t, depth - 1, now, 0);
     }
     t->deep = 0;
 }

@@ -157,6 +157,8 @@ struct gt_node_chunk {
 };
 
 enum gt_frame_flags {
+    GT_FRAME_STEP = 2,   /* a range of GPUTALLY_WINDOW=range=NAME */
+    GT_FRAME_IN = 4,     /* one that holds the window open */
     GT_FRAME_SILENT = 1, /* opened while paused, or inherited over fork: closes without counting */
 };
 
@@ -217,8 +219,8 @@ struct gt_async {
     uint8_t scope;
     uint8_t state; /* enum gt_async_state */
     uint8_t reserved;
-    gt_ref slot; /* whose it is */
-    uint32_t reserved2;
+    gt_ref slot;     /* whose it is */
+    uint32_t window; /* number of the window it was started in */
 };
 
 #define GT_ASYNCS_PER_BLOCK 64u
@@ -286,10 +288,13 @@ struct gt_slot {
     uint64_t left_open;  /* ranges still open when their thread ended: closed and counted then */
     uint64_t silent;     /* pushes, starts, marks while paused */
     uint64_t duplicates; /* ranges that another source records too, and better */
+    uint64_t cut;        /* ranges that were open when the window was shut: counted up to then */
     uint64_t excluded;   /* calls left out by INCLUDE and EXCLUDE */
     _Atomic gt_ref async_free; /* entries that others ended: the writer's own list */
-    uint32_t reserved2;
+    uint32_t window;           /* windows that were shut when it was last used: see gt_header */
 };
+
+#define GT_WINDOW_ENDS 64u
 
 /* Page 0. Strings are gt_refs to gt_str; a missing one is 0. */
 struct gt_header {
@@ -335,6 +340,14 @@ struct gt_header {
     uint32_t seen_death; /* 1: `seen` is when the process ended, as its parent `run` saw it */
     uint32_t reserved2;
     uint64_t image[2]; /* the kernel's AT_RANDOM: another one after each exec */
+    /* GPUTALLY_WINDOW. A slot whose `window` is smaller than window_shuts had no call since then:
+     * its open ranges and start/end ranges end at window_ends[window]. */
+    uint64_t window_since;         /* when it was opened; 0: it is shut */
+    uint64_t window_ticks;         /* how long it was open before */
+    uint64_t window_shut_ns;       /* CLOCK_MONOTONIC_RAW at which it shuts; 0: not by time */
+    _Atomic uint32_t window_shuts; /* how often it was shut */
+    uint32_t reserved3;
+    uint64_t window_ends[GT_WINDOW_ENDS]; /* when, by number modulo; the latest ones */
 };
 
 _Static_assert(sizeof(struct gt_node) == 128, "two cache lines");

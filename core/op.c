@@ -11,6 +11,7 @@
 #include "core/hot.h"
 #include "core/op_elsewhere.h"
 #include "core/session.h"
+#include "core/window.h"
 
 /* The scope is part of who a node is: one name may be an operator and the user's own. */
 #define TAG(scope) GT_TAG(GT_SOURCE_TORCH, 0, scope)
@@ -127,12 +128,16 @@ static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op)
 {
     const struct gt_attr a = {
         .name = op->name, .shapes = op->shapes, .overload = op->overload, .scope = op->scope};
-    int saved = errno, silent = gt_is_paused();
+    int saved = errno;
+    enum gt_step step = gt_window_step(t, TAG(op->scope), op->name);
+    int silent = step == GT_STEP_OUT || gt_is_paused();
     t->slot->silent += (uint64_t)silent;
     struct gt_link *c = silent ? NULL : gt_tree_child(t, t->cur, TAG(op->scope), &a);
     int level = gt_frame_push(t, c ? c : t->cur, GROUP, op->token, !c);
     if (level >= 0 && c)
         t->top->flops = op->flops;
+    if (step)
+        gt_window_step_open(t, step, level);
     errno = saved;
     gt_leave(t);
     return level < 0 ? -1 : 0;

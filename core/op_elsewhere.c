@@ -44,7 +44,7 @@ static struct gt_frame *find(const struct gt_thread *t, uint64_t token, uint64_t
     for (uint32_t i = depth; i-- > 0;) {
         struct gt_frame *f = gt_frame_at(t, i);
         /* one that began later has the same object's address and nothing else */
-        if (f->group == GT_GROUP_OP && f->token == token && (int64_t)(ticks - f->t0) >= 0) {
+        if (GT_GROUP_IS_OP(f->group) && f->token == token && (int64_t)(ticks - f->t0) >= 0) {
             *number = i;
             return f;
         }

@@ -3,6 +3,7 @@
 #include "core/record.h"
 #include <errno.h>
 #include "core/hot.h"
+#include "core/window.h"
 
 /* ---- push ---- */
 
@@ -11,8 +12,9 @@ static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
 {
     int saved = errno;
     uint32_t group = GT_TAG_GROUP(tag);
+    enum gt_step step = gt_window_step(t, tag, a->name);
     int level;
-    if (gt_is_paused()) {
+    if (step == GT_STEP_OUT || gt_is_paused()) {
         t->slot->silent++;
         level = gt_frame_push(t, t->cur, group, a->token, 1);
     } else {
@@ -25,6 +27,8 @@ static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
         }
         level = gt_frame_push(t, c ? c : t->cur, group, a->token, !c);
     }
+    if (step)
+        gt_window_step_open(t, step, level);
     errno = saved;
     gt_leave(t);
     return level;

@@ -14,6 +14,7 @@
 #include "core/strings.h"
 #include "core/sys.h"
 #include "core/thread.h"
+#include "core/window.h"
 
 /* gt_self before a thread has a slot, and while it gets one: then a signal handler stays outside.
  */
@@ -126,6 +127,7 @@ static struct gt_thread *make(void)
     t->door = GT_DOOR_SHUT;
     slot->frames = t->block_refs[0] = below + (gt_ref)(BELOW_BYTES / GT_ALIGN);
     slot->last = h->start;
+    slot->window = h->window_shuts;
     give_ring(t, slot);
     if (gt_tree_init(t) < 0)
         return NULL;
@@ -228,7 +230,11 @@ static void inherit(struct gt_thread *t, const struct gt_thread *old, const char
             if (!mine) /* a folded name is no longer the one that was judged */
                 mine = t->cur;
         }
-        gt_frame_push(t, mine, GT_TAG_GROUP(l->tag), 0, 1);
+        int level = gt_frame_push(t, mine, GT_TAG_GROUP(l->tag), 0, 1);
+        if (l->step && !t->in_step && level >= 0) { /* it held the window open */
+            atomic_fetch_add(&gt_window_open, 1);
+            gt_window_step_open(t, GT_STEP_IN, level);
+        }
         t->slot->inherited++;
     }
 }
@@ -256,6 +262,7 @@ static void open_session(struct gt_thread *old)
     if (*gt_config.warning && !child && !*gt_config.run_dir)
         gt_say(GT_SAY_WARNING, gt_config.warning); /* under `run` it has been said */
     gt_registry_replay();
+    gt_window_session(child);
     if (child && old->generation && old->generation + 1 == gt_session.generation) {
         struct gt_thread *t = acquire();
         if (t) {
@@ -271,7 +278,7 @@ static void open_session(struct gt_thread *old)
         gt_sys_munmap(old_base, old_size);
     atomic_store(&gt_fork.phase, GT_PHASE_OPEN);
     count_early();
-    gt_pause_apply();
+    gt_window_update(0);
     if (gt_core_opened)
         gt_core_opened();
 }
@@ -331,10 +338,14 @@ struct gt_thread *gt_enter_slow(void)
             t = acquire();
             if (t && had->generation && had->generation + 1 == gt_session.generation)
                 inherit(t, had, NULL); /* another thread of the child opened the session */
+            gt_window_update(0);
         }
         if (t) {
             t->door = GT_DOOR_SHUT;
             gt_self = t;
+            t->pass = gt_window_pass; /* first: if it opens again meanwhile, we come here again */
+            gt_window_look();
+            gt_window_follow(t);
             errno = saved;
             return t;
         }

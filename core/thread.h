@@ -20,6 +20,7 @@ struct gt_link {
     int32_t fits;   /* a name may begin one byte after this offset of a page; < 0: never */
     uint16_t whole; /* bytes to compare in full words, the NUL counted */
     uint8_t shift;  /* drops what lies behind the NUL from the last word */
+    uint8_t step;   /* range=NAME of the window names it: the fast ways never meet it */
 };
 extern struct gt_link gt_link_none; /* equals nothing */
 #define GT_LINK_KIND(kind) ((gt_tag)((kind)-GT_KIND_RANGE) << 48)
@@ -44,6 +45,8 @@ struct gt_thread {
     uint32_t door; /* the session's generation, or GT_DOOR_SHUT during a call of ours */
     /* cold */
     uint32_t generation; /* of the session it belongs to */
+    uint32_t pass;       /* what its door is when it is outside: see gt_window_pass */
+    int in_step;         /* a range of the window range=NAME is open */
     struct gt_link *root, *other;
     uint32_t left_out;           /* links without a node: names that are left out */
     uint32_t deep;               /* pushes beyond GT_MAX_DEPTH that are open */
@@ -69,10 +72,12 @@ extern struct gt_thread gt_nobody GT_HIDDEN;
  * equals a pop's, so the hot path needs no checks of its own. */
 #define GT_GROUP_SILENT 0x80000000u
 #define GT_GROUP_TOKEN 0x40000000u
-#define GT_GROUP_MASK 0x3fffffffu
-_Static_assert(GT_SOURCES << 24 <= GT_GROUP_TOKEN, "a source reaches into the flags");
+#define GT_GROUP_STEP 0x20000000u /* of the window range=NAME */
+#define GT_GROUP_MASK 0x1fffffffu
+_Static_assert(GT_SOURCES << 24 <= GT_GROUP_STEP, "a source reaches into the flags");
 /* The group of every operator's frame that counts. */
 #define GT_GROUP_OP ((uint32_t)GT_SOURCE_TORCH << 24 | GT_GROUP_TOKEN)
+#define GT_GROUP_IS_OP(group) (((group) & ~GT_GROUP_STEP) == GT_GROUP_OP)
 
 /* ---- tree.c ---- */
 
@@ -133,6 +138,9 @@ void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now);
 /* Closes every open range, top first, because its thread ends: counted, and told as left open. */
 void gt_frame_close_all(struct gt_thread *t);
 
+/* Counts every open range up to `tick`, when the window was shut, and leaves it open silently. */
+void gt_frame_cut(struct gt_thread *t, uint64_t tick);
+
 /* Counts one call that is no frame: a mark, a sample, or the start/end range `ended` (else NULL),
  * which is free afterwards. Self time 0. */
 void gt_count_alone(struct gt_thread *t, struct gt_link *link, uint64_t duration,
@@ -182,12 +190,16 @@ static inline struct gt_thread *gt_enter(void)
 static inline void gt_leave(struct gt_thread *t)
 {
     atomic_signal_fence(memory_order_seq_cst);
-    __atomic_store_n(&t->door, t->generation, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->door, t->pass, __ATOMIC_RELAXED);
 }
 
+extern _Atomic int gt_window_open GT_HIDDEN; /* window.h */
+
+/* Paused by the program, or outside the window. */
 static inline int gt_is_paused(void)
 {
-    return atomic_load_explicit(&gt_paused, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&gt_paused, memory_order_relaxed) > 0 ||
+           atomic_load_explicit(&gt_window_open, memory_order_relaxed) <= 0;
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include "core/sys.h"
 #include "core/text.h"
 #include "core/thread.h"
+#include "core/window.h"
 
 #define FOLD_NAMES                                                                                 \
     1024u /* names under one parent that are equal but for numbers, before they fold */
@@ -211,6 +212,7 @@ static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const s
                           .last = &gt_link_none,
                           .record = (uint32_t)GT_RING_RANGE << 28 | index,
                           .group = GT_TAG_GROUP(id->tag)};
+    c->step = (uint8_t)gt_window_is_step(id->tag, id->key, id->key_len);
     prepare_compare(c, id);
     c->after = c;
     put(t, c, hash);
@@ -375,6 +377,8 @@ struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_ta
             return t->other;
         }
     }
+    if (c->step)
+        return c;
     if (parent->last != &gt_link_none)
         parent->last->after = c;
     parent->last = c;

@@ -100,4 +100,9 @@ GPUTALLY_FUNCTION_(int, 0, gputally_counter, (const char *name, double value), (
 GPUTALLY_FUNCTION_(int, 0, gputally_pause, (void), ())
 GPUTALLY_FUNCTION_(int, 0, gputally_resume, (void), ())
 
+/* Writes a report of what was recorded so far, as GPUTALLY_SNAPSHOT does: files of their own, with
+ * `.snapshot-N` before the ending, and waits for it (some 0.1 s). Ranges that are open count up to
+ * now. Returns 0, also where nothing has been recorded yet; -1 if no report could be written. */
+GPUTALLY_FUNCTION_(int, 0, gputally_flush, (void), ())
+
 #endif

@@ -4,6 +4,7 @@
 #include "gputally.h"
 
 #include "core/record.h"
+#include "preload/snapshot.h"
 
 #define TAG(domain_id) GT_TAG(GT_SOURCE_API, domain_id, 0)
 #define GROUP(domain_id) GT_TAG_GROUP(TAG(domain_id))
@@ -97,4 +98,9 @@ int gputally_resume(void)
     if (on())
         gt_resume();
     return 0;
+}
+
+int gputally_flush(void)
+{
+    return on() ? gt_snapshot_flush() : 0;
 }

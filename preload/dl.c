@@ -2,9 +2,10 @@
  * first instructions of the process (the allocator's own start, other libraries' constructors) on:
  * nothing here may call malloc, take a lock, or wait.
  *
- * getenv names us to those who look for their tool in a variable (NVTX, ITT): so nothing need be in
- * the environment, and children see none. dlsym gives programs that open a vendor's library
- * themselves our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past us.
+ * getenv names us to those who look for their tool in a variable (NVTX, ITT, Kokkos): so nothing
+ * need be in the environment, and children see none. dlsym gives programs that open a vendor's
+ * library themselves our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past
+ * us.
  *
  * dlsym and dlopen must leave by a jump, not a call: the real ones look at their return address for
  * RTLD_NEXT, RTLD_DEFAULT and the caller's RUNPATH. The Makefile builds this file with -O2 always.
@@ -80,6 +81,8 @@ static char paths[TRIES][PATH_MAX];
 static atomic_uint tries;
 static _Atomic(const char *)
     self; /* release after the text is written, acquire before it is read */
+/* what dlopen(self) returns; written before `self`, with the one value it can have */
+static _Atomic(void *) self_handle;
 
 static int absolute(char *out, const char *name)
 {
@@ -103,14 +106,17 @@ static __attribute__((noinline, cold)) const char *find_self(void)
     unsigned try = atomic_fetch_add_explicit(&tries, 1, memory_order_relaxed);
     const char *none = NULL;
     int saved = errno;
+    void *handle = NULL;
     Dl_info me;
 
-    if (try >= TRIES)
+    if (try >= TRIES) {
         atomic_store_explicit(&tries, TRIES, memory_order_relaxed);
-    else if (dladdr(paths, &me) && me.dli_fname && *me.dli_fname &&
-             absolute(paths[try], me.dli_fname) == 0)
+    } else if (dladdr1(paths, &me, &handle, RTLD_DL_LINKMAP) && me.dli_fname && *me.dli_fname &&
+               absolute(paths[try], me.dli_fname) == 0) {
+        atomic_store_explicit(&self_handle, handle, memory_order_relaxed);
         atomic_compare_exchange_strong_explicit(&self, &none, paths[try], memory_order_release,
                                                 memory_order_relaxed);
+    }
     errno = saved;
     return atomic_load_explicit(&self, memory_order_acquire);
 }
@@ -150,7 +156,9 @@ void gt_dl_wait(void)
 
 /* ---- the sources ---- */
 
-static const struct gt_hooks *const tables[] = {&gt_itt_hooks, &gt_nvtx_hooks, &gt_onednn_hooks};
+static const struct gt_hooks *const tables[] = {&gt_itt_hooks,        &gt_kokkos_hooks,
+                                                &gt_kokkos_old_hooks, &gt_nvtx_hooks,
+                                                &gt_onednn_hooks,     &gt_roctx_hooks};
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 /* ---- getenv ---- */
@@ -167,6 +175,13 @@ static char *walk(const char *name)
     return NULL;
 }
 
+const char *gt_dl_environment(const char *name)
+{
+    getenv_fn *real = atomic_load_explicit(&real_getenv, memory_order_relaxed);
+
+    return real ? real(name) : walk(name);
+}
+
 /* What we say to a name that is not in the environment. Privileged programs get no answer. */
 static char *answer(const char *name)
 {
@@ -177,7 +192,7 @@ static char *answer(const char *name)
             continue;
         if (!gt_source_on(table->source))
             continue; /* two sources may come by one variable */
-        if (getauxval(AT_SECURE))
+        if (getauxval(AT_SECURE) || (table->asked && !table->asked(name)))
             return NULL;
         return (char *)gt_dl_self(); /* like getenv's: the caller must not write to it */
     }
@@ -186,10 +201,9 @@ static char *answer(const char *name)
 
 GT_EXPORT char *getenv(const char *name)
 {
-    getenv_fn *real = atomic_load_explicit(&real_getenv, memory_order_relaxed);
-    char *value = real ? real(name) : walk(name);
+    const char *value = gt_dl_environment(name);
 
-    return value ? value : answer(name);
+    return value ? (char *)value : answer(name);
 }
 
 GT_EXPORT char *secure_getenv(const char *name)
@@ -204,23 +218,23 @@ GT_EXPORT char *secure_getenv(const char *name)
 
 /* The first letters of all prefixes: one look turns most names away. */
 #define LETTER(c) (1ull << ((c)&63))
-#define HOOKED(name) (LETTER((name)[0]) & LETTER('n'))
+#define HOOKED(name) (LETTER((name)[0]) & (LETTER('k') | LETTER('n') | LETTER('r')))
 
-static void *ours(const char *name)
+static const struct gt_hook *find_hook(const char *name, int own)
 {
     for (size_t t = 0; t < TABLES; t++) {
         const struct gt_hooks *table = tables[t];
         size_t low = 0, high = table->count;
 
-        if (!table->count || strncmp(name, table->prefix, table->prefix_len) != 0 ||
-            !gt_source_on(table->source))
+        if (!table->count || table->own != own ||
+            strncmp(name, table->prefix, table->prefix_len) != 0 || !gt_source_on(table->source))
             continue;
         while (low < high) {
             size_t mid = (low + high) / 2;
             int order = strcmp(name, table->hooks[mid].name);
 
             if (order == 0)
-                return (void *)table->hooks[mid].fn;
+                return &table->hooks[mid];
             if (order < 0)
                 high = mid;
             else
@@ -230,14 +244,76 @@ static void *ours(const char *name)
     return NULL;
 }
 
+/* The image that an address lies in. */
+static void *image_of(const void *address)
+{
+    void *handle = NULL;
+    Dl_info info;
+
+    return dladdr1(address, &info, &handle, RTLD_DL_LINKMAP) ? handle : NULL;
+}
+
+/* Opened once more, and never closed. */
+static void keep_loaded(void *f)
+{
+    dlopen_fn *open = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+    Dl_info info;
+
+    if (open && dladdr(f, &info) && info.dli_fname && *info.dli_fname)
+        open(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+/* A handle may lead to our own function, which is not behind itself. */
+static void remember(const struct gt_hook *hook, void *theirs)
+{
+    void *none = NULL;
+
+    if (atomic_load_explicit(hook->behind, memory_order_relaxed) ||
+        image_of(theirs) == image_of(paths))
+        return;
+    keep_loaded(theirs);
+    atomic_compare_exchange_strong_explicit(hook->behind, &none, theirs, memory_order_release,
+                                            memory_order_relaxed);
+}
+
+void *gt_dl_behind(const char *name, const char *const *libraries)
+{
+    dlsym_fn *sym = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+    dlopen_fn *open = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+    int saved = errno;
+    void *f;
+
+    if ((!sym && !(sym = find_dlsym())) || (!open && !(open = find_dlopen())))
+        return NULL;
+    f = sym(RTLD_NEXT, name);
+    for (; !f && *libraries; libraries++) {
+        void *library = open(*libraries, RTLD_LAZY | RTLD_NOLOAD);
+
+        f = library ? sym(library, name) : NULL;
+    }
+    if (f)
+        keep_loaded(f);
+    errno = saved;
+    return f;
+}
+
 /* Ours only where the library really has the function: a program that tests for it must read the
- * same as without us. With a real handle the return address does not matter. */
+ * same as without us. With a real handle the return address does not matter. Our own handle has who
+ * loads us as its tool: what is meant for it is not exported, and no error may be left behind. */
 static __attribute__((noinline)) void *replace(dlsym_fn *real, void *handle, const char *name)
 {
-    void *theirs = real(handle, name);
-    void *mine = theirs ? ours(name) : NULL;
+    const struct gt_hook *hook = find_hook(name, 1);
+    void *theirs;
 
-    return mine ? mine : theirs;
+    if (hook && gt_dl_self() && handle == atomic_load_explicit(&self_handle, memory_order_relaxed))
+        return (void *)hook->fn;
+    theirs = real(handle, name);
+    hook = theirs ? find_hook(name, 0) : NULL;
+    if (!hook)
+        return theirs;
+    if (hook->behind)
+        remember(hook, theirs);
+    return (void *)hook->fn;
 }
 
 /* RTLD_NEXT and RTLD_DEFAULT are searches through the global scope, where we stand as a preloaded
@@ -261,7 +337,8 @@ GT_EXPORT void *dlopen(const char *file, int mode)
 
     if (unlikely(!real) && !(real = find_dlopen()))
         return NULL;
-    if (unlikely(mode & RTLD_DEEPBIND) && gt_source_on(GT_SOURCE_NVTX))
+    if (unlikely(mode & RTLD_DEEPBIND) &&
+        (gt_source_on(GT_SOURCE_NVTX) || gt_source_on(GT_SOURCE_ROCTX)))
         mode &= ~RTLD_DEEPBIND;
     atomic_fetch_add_explicit(&gt_torch_opened, 1, memory_order_relaxed);
     return real(file, mode);

@@ -11,6 +11,13 @@ void gt_dl_init(void);
  * directory). Lives as long as the process. Any thread, also before gt_dl_init. */
 const char *gt_dl_self(void);
 
+/* What getenv says without our answers. */
+const char *gt_dl_environment(const char *name);
+
+/* The function that `name` of ours stands in front of: the next one in the global scope, else that
+ * of the first of these libraries (NULL ends the list) that is loaded, for one that came in by a
+ * plugin is not in the global scope. It stays loaded from then on. NULL if there is none. */
+void *gt_dl_behind(const char *name, const char *const *libraries);
 /* Waits until no other thread is loading or closing a library. For where dlsym may be called. */
 void gt_dl_wait(void);
 

@@ -1,46 +1,23 @@
 /* The end: hands the session over. The report is made by `gputally finish`, another process, so
- * that nothing of jansson, stdio or malloc runs in the host.
- *
- * The helper is started by clone(CLONE_VM | CLONE_VFORK) with exit signal 0, and that middle child
- * starts another and that one execs: the host gets no SIGCHLD, and its wait(-1) sees no stranger
- * (exec would set the exit signal back to SIGCHLD, hence the middle one). The host's threads go on
- * meanwhile; only the exiting one waits. */
+ * that nothing of jansson, stdio or malloc runs in the host. (helper.c says how it is started.) */
 #include "preload/exit.h"
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include "core/core.h"
 #include "core/say.h"
 #include "core/session.h"
 #include "core/sys.h"
 #include "core/text.h"
-#include "preload/dl.h"
+#include "preload/helper.h"
+#include "preload/snapshot.h"
 
-extern char **environ;
-
-/* The middle child writes here through the shared memory. Only the exiting thread uses it. */
-static struct job {
-    char cli[4200];
-    char older[sizeof gt_session.path];
-    char *argv[6];
-    int from_memory; /* the session has no file */
-    int mute;        /* fd 2 is another file than at the start */
-    char *envp[24];
-    int pipe[2]; /* session in private memory: its bytes go to the helper's stdin */
-    sigset_t mask;
-    int status;
-} job;
-static char stack[64 * 1024] __attribute__((aligned(64)));
-static char helper_stack[16 * 1024] __attribute__((aligned(64)));
+static struct gt_helper job; /* only the exiting thread uses it */
+static char older[sizeof gt_session.path];
 
 /* Under `run` the folder's owner makes the reports, unless it has already looked for the last time.
  */
-static int somebody_will_finish(void)
+int gt_exit_by_run(void)
 {
     char path[4200];
     struct gt_text t;
@@ -55,135 +32,6 @@ static int somebody_will_finish(void)
     return gt_sys(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) < 0;
 }
 
-/* After a chroot our path names somebody else's file, and it would run with our rights. */
-struct place {
-    uint64_t device, inode;
-};
-static struct place root_at_start;
-static struct place root_now(void)
-{
-    struct stat s;
-    if (gt_sys(SYS_newfstatat, AT_FDCWD, (long)"/", (long)&s, 0, 0, 0) < 0)
-        return (struct place){0};
-    return (struct place){s.st_dev, s.st_ino};
-}
-
-/* The CLI lies beside the library in a build, in ../../bin in an installation. */
-static int find_cli(void)
-{
-    static const char *const places[] = {"/gputally", "/../../bin/gputally", "/../bin/gputally"};
-    const char *self = gt_dl_self(), *slash = self ? strrchr(self, '/') : NULL;
-    struct place root = root_now();
-    /* (0: an exit before our constructor, from another one's) */
-    if (root_at_start.inode &&
-        (root.device != root_at_start.device || root.inode != root_at_start.inode))
-        return -EXDEV;
-    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
-        struct gt_text t;
-        gt_text_init(&t, job.cli, sizeof job.cli);
-        gt_text_add_n(&t, self, (size_t)(slash - self));
-        gt_text_add(&t, places[i]);
-        if (!t.cut && gt_sys(SYS_faccessat, AT_FDCWD, (long)job.cli, X_OK, 0, 0, 0) == 0)
-            return 0;
-    }
-    return -ENOENT;
-}
-
-/* What the helper may see of the host's environment: never LD_PRELOAD (it would inject us into it)
- * nor LD_LIBRARY_PATH (it is meant for the host). Copied at the start: at the end `environ` may
- * point anywhere. */
-void gt_exit_init(void)
-{
-    static const char *const names[] = {"PATH=", "HOME=",    "LANG=",     "LC_ALL=", "LC_CTYPE=",
-                                        "TERM=", "COLUMNS=", "NO_COLOR=", "TMPDIR=", "TZ="};
-    static char kept[8192];
-    struct gt_text t;
-    size_t n = 0;
-    gt_text_init(&t, kept, sizeof kept);
-    for (char **e = environ; e && *e; e++)
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (strncmp(*e, names[i], strlen(names[i])) == 0 &&
-                n + 1 < sizeof job.envp / sizeof *job.envp && strlen(*e) + 1 < t.size - t.len) {
-                job.envp[n++] = kept + t.len;
-                gt_text_add_n(&t, *e, strlen(*e) + 1); /* the NUL too */
-            }
-    root_at_start = root_now();
-}
-
-/* Where the host has closed 0, 1 or 2, our own descriptors may be those already. */
-static void put_at(int fd, int place)
-{
-    if (fd == place)
-        gt_sys(SYS_fcntl, fd, F_SETFD, 0, 0, 0, 0); /* it is to stay over exec */
-    else
-        gt_sys(SYS_dup3, fd, place, 0, 0, 0, 0);
-}
-
-/* In the grandchild, which still shares our memory: only system calls until exec. */
-static int become_helper(void *unused)
-{
-    (void)unused;
-    struct rlimit64 r;
-    int null = gt_sys_open("/dev/null", O_RDWR, 0);
-    put_at(job.from_memory ? job.pipe[0] : null, 0);
-    put_at(null, 1);
-    if (job.mute)
-        put_at(null, 2); /* the program uses fd 2 for something else */
-    /* the host's `ulimit -v` is not meant for a reader of its session */
-    if (gt_sys(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&r, 0, 0) == 0) {
-        r.rlim_cur = r.rlim_max;
-        gt_sys(SYS_prlimit64, 0, RLIMIT_AS, (long)&r, 0, 0, 0);
-    }
-    gt_sys(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0, 0); /* nor a ban on its clock */
-    sigprocmask(SIG_SETMASK, &job.mask, NULL);
-    gt_sys(SYS_execve, (long)job.cli, (long)job.argv, (long)job.envp, 0, 0, 0);
-    gt_sys(SYS_exit_group, 127, 0, 0, 0, 0, 0);
-    return 127;
-}
-
-static void write_session(void)
-{
-    const char *p = gt_session.base;
-    uint64_t left = atomic_load(&gt_session.ready_bytes);
-    while (left) {
-        long r = gt_sys_write(job.pipe[1], p, left);
-        if (r == -EINTR)
-            continue;
-        if (r <= 0)
-            return;
-        p += r;
-        left -= (uint64_t)r;
-    }
-}
-
-static int middle(void *unused)
-{
-    (void)unused;
-    int status = 0;
-    /* Opened here, in our own table of files: were the writing end in the host's too, the helper
-     * would wait for ever for the end of its input. */
-    if (job.from_memory && gt_sys(SYS_pipe2, (long)job.pipe, O_CLOEXEC, 0, 0, 0, 0) < 0)
-        gt_sys(SYS_exit_group, 127, 0, 0, 0, 0, 0);
-    /* not vfork(): AddressSanitizer interposes it and dies on a stack that is no thread's */
-    pid_t helper = clone(become_helper, helper_stack + sizeof helper_stack,
-                         CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
-    if (helper > 0) {
-        if (job.from_memory) {
-            gt_sys_close(job.pipe[0]);
-            write_session();
-            gt_sys_close(job.pipe[1]);
-        }
-        while (gt_sys(SYS_wait4, helper, (long)&status, 0, 0, 0, 0) == -EINTR)
-            ;
-    }
-    /* one that was killed has told what it could, or left its session for `recover` */
-    job.status = helper <= 0         ? 127
-                 : WIFEXITED(status) ? WEXITSTATUS(status)
-                                     : 128 + WTERMSIG(status);
-    gt_sys(SYS_exit_group, 0, 0, 0, 0, 0, 0);
-    return 0;
-}
-
 /* The program would have been gone when a signal came while we made its report, a timer's say: such
  * a one stays blocked, or it would end the program with another status. */
 static void leave_pending_blocked(void)
@@ -195,18 +43,11 @@ static void leave_pending_blocked(void)
     gt_sys(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask, 0, 0);
 }
 
-static void run_helper(void)
+static void run(void)
 {
-    sigset_t all;
-    int saved = errno;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &job.mask);
-    job.status = 127;
-    pid_t pid = clone(middle, stack + sizeof stack, CLONE_VM | CLONE_VFORK, NULL);
-    while (pid > 0 && gt_sys(SYS_wait4, pid, 0, __WCLONE, 0, 0, 0) == -EINTR)
-        ;
+    job.wait = 1;
+    gt_helper_run(&job);
     leave_pending_blocked();
-    errno = saved;
 }
 
 /* Names the sessions to finish: the own one, and the last of those from before an exec where the
@@ -222,9 +63,9 @@ static int collect(int own)
     job.from_memory = own && !gt_session.path[0];
     job.mute = own ? !gt_session.header->stderr_same : !gt_say_possible();
     if (gt_session.sequence && (!own || job.from_memory)) {
-        gt_session_path(gt_session.sequence - 1, job.older, sizeof job.older);
-        if (gt_sys(SYS_faccessat, AT_FDCWD, (long)job.older, F_OK, 0, 0, 0) == 0)
-            job.argv[n++] = job.older;
+        gt_session_path(gt_session.sequence - 1, older, sizeof older);
+        if (gt_sys(SYS_faccessat, AT_FDCWD, (long)older, F_OK, 0, 0, 0) == 0)
+            job.argv[n++] = older;
     }
     /* not looked for: a process that gave its rights away may not see its own, and is told then */
     if (own)
@@ -257,15 +98,17 @@ static void leave(void)
     int own = gt_core_end();
     if (!own && (!gt_session.sequence || gt_session.pid))
         return; /* nothing recorded here, nothing left from before an exec; or done already */
-    if (own && somebody_will_finish())
+    if (own)
+        gt_snapshot_end();
+    if (own && gt_exit_by_run())
         return;
     if (!own && *gt_config.run_dir)
         return;
     if (!collect(own))
         return;
     job.status = 127;
-    if (find_cli() == 0)
-        run_helper();
+    if (gt_helper_find(&job) == 0)
+        run();
     if (job.status != 127)
         return;
     if (job.from_memory)

@@ -4,10 +4,13 @@
  * A .def file holds one line for each function that leaves the library:
  *   HOOK(name, …)  exported, and what a program's dlsym(handle, "name") gets
  *   EXPORT(name)   exported only
+ *   OWN(name, …)   not exported: what dlsym gets who asks our own library for it, as one that was
+ *                  told to load us as its tool. Exported it would come before the same name of
+ *                  another tool in the process.
  * and may hold lines of another kind for functions that a program reaches by a table of the API.
- * The linker's version script is made from these lines; what stands behind the name belongs to the
- * source that includes the file. All lines but EXPORT are sorted by name (C locale): dlsym searches
- * by halves. */
+ * The linker's version script is made from HOOK and EXPORT; what stands behind the name belongs to
+ * the source that includes the file. All lines but EXPORT are sorted by name (C locale): dlsym
+ * searches by halves. */
 #ifndef GT_HOOK_H
 #define GT_HOOK_H
 
@@ -19,6 +22,8 @@
 struct gt_hook {
     const char *name;
     void (*fn)(void);
+    /* NULL, or where the function that `fn` stands in front of goes when it becomes known */
+    _Atomic(void *) *behind;
 };
 
 struct gt_hooks {
@@ -26,13 +31,18 @@ struct gt_hooks {
     size_t prefix_len;
     const struct gt_hook *hooks;
     size_t count;
+    int own;         /* 1: OWN lines, 0: HOOK lines */
     uint32_t source; /* answered only while gt_source_on(source) */
-    /* where its user looks for the path of a tool, or NULL: getenv gives ours if it is not set */
+    /* where its user looks for the path of a tool, or NULL: getenv gives ours if it is not set, and
+     * if `asked`, where there is one, says 1; `name` is what getenv was called with */
     const char *variable;
+    int (*asked)(const char *name);
 };
 
 extern const struct gt_hooks gt_itt_hooks;
+extern const struct gt_hooks gt_kokkos_hooks, gt_kokkos_old_hooks;
 extern const struct gt_hooks gt_nvtx_hooks;
 extern const struct gt_hooks gt_onednn_hooks;
+extern const struct gt_hooks gt_roctx_hooks;
 
 #endif

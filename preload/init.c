@@ -5,6 +5,8 @@
 #include "core/session.h"
 #include "preload/dl.h"
 #include "preload/exit.h"
+#include "preload/helper.h"
+#include "preload/snapshot.h"
 #include "preload/torch.h"
 
 extern char **environ;
@@ -18,6 +20,12 @@ static void shut_out_children(void)
             strcpy(*e, "GPUTALLY_DISABLE=1");
 }
 
+static void opened(void)
+{
+    gt_exit_opened();
+    gt_snapshot_opened();
+}
+
 __attribute__((constructor)) static void start(void)
 {
     const char *self;
@@ -28,8 +36,9 @@ __attribute__((constructor)) static void start(void)
         gt_config.library = self;
     if (gt_config.disable)
         return;
-    gt_core_opened = gt_exit_opened;
-    gt_exit_init();
+    gt_core_opened = opened;
+    gt_helper_init();
+    gt_snapshot_init();
     if (gt_session_find_older() < 0) {
         gt_config.disable = 1;
         return;

@@ -186,7 +186,7 @@ static __attribute__((noinline)) int push_operator(gt_tag tag, const char *text,
 
 /* A name that was not the last one here: PyTorch's text differs in every call and must not become a
  * key as it is. */
-static __attribute__((noinline)) int push_new(gt_tag tag, const char *text)
+__attribute__((noinline)) int gt_nvtx_push_new(gt_tag tag, const char *text)
 {
     struct gt_nvtx_op op;
 
@@ -202,7 +202,7 @@ static inline int push_attr(uint32_t domain_id, const struct gt_nvtx_attr *a)
 {
     if (likely(a && GT_NVTX_HAS(a, text) && a->payload_type == GT_NVTX_PAYLOAD_NONE)) {
         if (a->text_type == GT_NVTX_TEXT_ASCII)
-            return gt_hot_push(TAG(domain_id, a->category), a->text.ascii, push_new);
+            return gt_hot_push(TAG(domain_id, a->category), a->text.ascii, gt_nvtx_push_new);
         if (a->text_type == GT_NVTX_TEXT_REGISTERED && a->text.registered)
             return gt_push(TAG(domain_id, a->category), string_of(a->text.registered));
     }
@@ -211,7 +211,7 @@ static inline int push_attr(uint32_t domain_id, const struct gt_nvtx_attr *a)
 
 static int on_nvtxRangePushA(const char *text)
 {
-    return gt_hot_push(TAG(0, 0), text, push_new);
+    return gt_hot_push(TAG(0, 0), text, gt_nvtx_push_new);
 }
 static int on_nvtxRangePushW(const wchar_t *text)
 {
@@ -380,7 +380,7 @@ static void on_nvtxInitialize(const void *reserved)
 #include "hooks/nvtx.def"
 #undef HOOK
 
-#define HOOK(name, ...) {#name, (void (*)(void))on_##name},
+#define HOOK(name, ...) {#name, (void (*)(void))on_##name, NULL},
 static const struct gt_hook by_name[] = {
 #include "hooks/nvtx.def"
 };

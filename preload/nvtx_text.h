@@ -27,4 +27,8 @@ int gt_nvtx_parse(const char *text, struct gt_nvtx_op *op);
  * NULL for NULL. wchar_t holds code points (32 bits) on all systems we run on. */
 const char *gt_nvtx_utf8(char *out, size_t size, const wchar_t *text);
 
+/* nvtx.c: opens a range whose text may be one of PyTorch's; `tag` as in core/record.h. On AMD's
+ * devices PyTorch hands the same texts to ROCTX. Returns the range's level, -1 if not kept. */
+int gt_nvtx_push_new(uint64_t tag, const char *text);
+
 #endif

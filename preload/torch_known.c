@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #define SLOTS 65536u
-#define PROBES 128u /* beyond, the table counts as full */
+#define PROBES 32u /* beyond, the table counts as full */
 
 /* Slots go from EMPTY to a block, from a block to GONE, and from GONE to another block; never back
  * to EMPTY, where a search ends. */

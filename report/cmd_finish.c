@@ -5,20 +5,29 @@
 #include "report/options.h"
 #include "report/run_folder.h"
 #include "report/session.h"
+#include "report/watch.h"
+#include "core/config.h"
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] = "Usage: gputally finish [options] SESSION...\n"
-                           "Turns session files into the reports that their programs asked for.\n"
-                           "SESSION - reads a session from standard input.\n"
-                           "  -d, --dead    its process is dead, which can't be told from here\n"
-                           "                (another pid namespace)\n"
-                           "  -k, --keep    do not delete the session\n"
-                           "  -q, --quiet   errors only\n"
-                           "  -h, --help    this text\n";
+static const char help[] =
+    "Usage: gputally finish [options] SESSION...\n"
+    "Turns session files into the reports that their programs asked for.\n"
+    "SESSION - reads a session from standard input.\n"
+    "  -d, --dead    its process is dead, which can't be told from here\n"
+    "                (another pid namespace)\n"
+    "  -k, --keep    do not delete the session\n"
+    "  -q, --quiet   errors only\n"
+    "  -s, --snapshot\n"
+    "                reports of processes as they are now, in files of their\n"
+    "                own; they run on and have their real one at the end\n"
+    "  -e, --every SECONDS\n"
+    "                the same again and again until the process has ended;\n"
+    "                with one SESSION\n"
+    "  -h, --help    this text\n";
 
 static int one(const char *path, const struct gt_finish_options *o)
 {
@@ -30,7 +39,7 @@ static int one(const char *path, const struct gt_finish_options *o)
         strcmp(path, "-") && !gt_session_header(path, &h, NULL) && !gt_session_may_print(&h);
     int rc = gt_finish_session(path, o, &r, &e);
     gt_finish_result_free(&r);
-    if (!rc)
+    if (!rc && !o->snapshot)
         gt_run_folder_left(path);
     if (rc && !silent)
         fprintf(stderr, "gputally: %s\n", e.message);
@@ -75,13 +84,16 @@ int gt_cmd_finish(int argc, char **argv)
     static const struct option options[] = {{"dead", no_argument, NULL, 'd'},
                                             {"keep", no_argument, NULL, 'k'},
                                             {"quiet", no_argument, NULL, 'q'},
+                                            {"snapshot", no_argument, NULL, 's'},
+                                            {"every", required_argument, NULL, 'e'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     struct gt_finish_options o = {0};
+    uint64_t every = 0;
     int status = 0, c;
     signal(SIGXFSZ, SIG_IGN); /* EFBIG, not death */
     optind = 1;
-    while ((c = gt_options_next(argc, argv, ":dkqh", options)) != -1) {
+    while ((c = gt_options_next(argc, argv, ":dkqse:h", options)) != -1) {
         switch (c) {
         case 'd':
             o.dead = 1;
@@ -91,6 +103,15 @@ int gt_cmd_finish(int argc, char **argv)
             break;
         case 'q':
             o.quiet = 1;
+            break;
+        case 'e':
+            if (gt_config_seconds(optarg, strlen(optarg), &every)) {
+                fprintf(stderr, "gputally: --every %s: not a number of seconds\n", optarg);
+                return 2;
+            }
+            break;
+        case 's':
+            o.snapshot = 1;
             break;
         case 'h':
             fputs(help, stdout);
@@ -103,8 +124,15 @@ int gt_cmd_finish(int argc, char **argv)
         fputs(help, stderr);
         return 1;
     }
+    if (every && argc - optind != 1) {
+        fputs("gputally: --every: with one session\n", stderr);
+        return 2;
+    }
+    if (every)
+        return gt_watch(argv[optind], every, o.quiet) ? 2 : 0;
     for (int i = optind; i < argc; i++) {
-        status |= before(argv[i], &o);
+        if (!o.snapshot)
+            status |= before(argv[i], &o);
         status |= one(argv[i], &o);
     }
     return status;

@@ -21,14 +21,14 @@ static const struct row sources[] = {
 static void rows(const struct row *r)
 {
     for (; r->name; r++)
-        printf("%-8s %s\n", r->name, r->what);
+        printf("%-9s %s\n", r->name, r->what);
 }
 
 static void list_formats(void)
 {
     for (size_t i = 0; i < gt_writer_count; i++)
-        printf("%-8s %s\n", gt_writers[i].name, gt_writers[i].help);
-    printf("%-8s %s\n", "none", "no report");
+        printf("%-9s %s\n", gt_writers[i].name, gt_writers[i].help);
+    printf("%-9s %s\n", "none", "no report");
 }
 
 static void list_sources(void)

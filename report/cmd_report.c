@@ -6,8 +6,10 @@
 #include "report/mem.h"
 #include "report/once.h"
 #include "report/options.h"
+#include "report/part.h"
 #include "report/place.h"
 #include "report/writer.h"
+#include "report/wrote.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,12 +19,14 @@
 
 static void help(FILE *to)
 {
-    fputs("Usage: gputally report [options] FILE...\n"
-          "Shows what FILE holds: reports that were saved as json, or sessions, also of a program "
-          "that\n"
-          "still runs. Several are shown as one. FILE - is standard input.\n"
-          "  -f, --format NAME     ",
-          to);
+    fputs(
+        "Usage: gputally report [options] FILE...\n"
+        "Shows what FILE holds: reports that were saved as json, sessions, also of a program that\n"
+        "still runs, or what TVM's Report.json() wrote. One table a process; the formats for "
+        "other\n"
+        "programs hold all files as one. FILE - is standard input.\n"
+        "  -f, --format NAME     ",
+        to);
     for (size_t i = 0; i < gt_writer_count; i++)
         fprintf(to, "%s%s", i ? ", " : "", gt_writers[i].name);
     fprintf(to,
@@ -33,6 +37,10 @@ static void help(FILE *to)
             "  -g, --group-by LIST   keep apart by %s; may be repeated;\n"
             "                        stack:N looks at the N innermost frames\n"
             "      --total-average   one row of table and csv, the sum of all calls\n"
+            "      --sum             one table of all processes\n"
+            "      --no-sort         tvm-table: rows as they came\n"
+            "      --no-aggregate    tvm-table: a row a place in the call tree\n"
+            "      --no-col-sums     tvm-table: no row of sums\n"
             "  -o, --output FILE     write there instead of standard output\n"
             "      --force           replace FILE if it exists\n"
             "  -h, --help            this text\n",
@@ -49,7 +57,9 @@ struct request {
     struct gt_write_options options;
     const struct gt_writer *writer;
     const char *output;
-    int force;
+    int force, sum;
+    size_t *file; /* of a process: its position in argv */
+    char **argv;
 };
 
 /* The longest extension that fits: .tree.txt before .txt. */
@@ -65,12 +75,42 @@ static const struct gt_writer *by_extension(const char *path)
     return best;
 }
 
-static void write_to(const struct gt_model *m, struct request *q, struct gt_sink *s)
+/* Whose table follows. */
+static void heading(const struct gt_model *m, const struct request *q, size_t process,
+                    struct gt_sink *s)
 {
+    const struct gt_process *p = &m->processes[process];
+    const char *exe = gt_model_string(m, p->exe, NULL), *how = gt_wrote_ended(p->ended);
+    const char *file = q->argv[q->file[process]];
+    gt_sink_text(s, process ? "\n" : "");
+    gt_text_cell(s, strcmp(file, "-") ? file : "standard input", 0, SIZE_MAX, 1);
+    if (p->tvm) {
+        gt_sink_text(s, ": a report of TVM\n");
+        return;
+    }
+    gt_sink_format(s, ": process %lld (", (long long)p->pid);
+    gt_text_cell(s, strrchr(exe, '/') ? strrchr(exe, '/') + 1 : exe, 0, SIZE_MAX, 1);
+    gt_sink_format(s, ")%s%s\n", *how ? ", " : "", how);
+}
+
+static void write_all(const struct gt_model *m, struct request *q, struct gt_sink *s)
+{
+    int tables = q->writer->bit & (GT_FORMAT_TABLE | GT_FORMAT_TVM_TABLE);
     struct gt_sink hint;
     gt_sink_open(&hint, STDERR_FILENO);
     q->options.hint = &hint;
-    q->writer->write(m, &q->options, s);
+    if (!tables || q->sum || m->process_count < 2) {
+        q->writer->write(m, &q->options, s);
+        gt_sink_close(&hint);
+        return;
+    }
+    for (size_t i = 0; i < m->process_count; i++) {
+        struct gt_model part;
+        gt_part_init(&part, m, i);
+        heading(m, q, i, s);
+        q->writer->write(&part, &q->options, s);
+        gt_part_fini(&part);
+    }
     gt_sink_close(&hint);
 }
 
@@ -82,7 +122,7 @@ static int write_out(const struct gt_model *m, struct request *q)
     int rc;
     if (!q->output || !strcmp(q->output, "-")) {
         gt_sink_open(&s, STDOUT_FILENO);
-        write_to(m, q, &s);
+        write_all(m, q, &s);
         if ((rc = gt_sink_close(&s))) {
             gt_err_set(&e, rc, "standard output: %s", strerror(-rc));
             return complain(&e);
@@ -91,7 +131,7 @@ static int write_out(const struct gt_model *m, struct request *q)
     }
     /* in memory first: if that runs out, there is no half of a file */
     gt_sink_open(&s, -1);
-    write_to(m, q, &s);
+    write_all(m, q, &s);
     char *text = gt_sink_take(&s, &len);
     rc = gt_place_put_file(q->output, text, len, q->force, &e);
     free(text);
@@ -105,6 +145,10 @@ static int parse(int argc, char **argv, struct request *q)
                                             {"row-limit", required_argument, NULL, 'n'},
                                             {"group-by", required_argument, NULL, 'g'},
                                             {"total-average", no_argument, NULL, 'T'},
+                                            {"sum", no_argument, NULL, 'S'},
+                                            {"no-sort", no_argument, NULL, 'X'},
+                                            {"no-aggregate", no_argument, NULL, 'Y'},
+                                            {"no-col-sums", no_argument, NULL, 'Z'},
                                             {"output", required_argument, NULL, 'o'},
                                             {"force", no_argument, NULL, 'F'},
                                             {"help", no_argument, NULL, 'h'},
@@ -113,6 +157,7 @@ static int parse(int argc, char **argv, struct request *q)
     const char *bad;
     uint32_t *order;
     const char *shape = NULL; /* the last option that a tree can't follow */
+    const char *tvm = NULL;   /* likewise, of tvm-table alone */
     char *end;
     unsigned by;
     int c, limited = 0;
@@ -164,6 +209,21 @@ static int parse(int argc, char **argv, struct request *q)
         case 'o':
             q->output = optarg;
             break;
+        case 'S':
+            q->sum = 1;
+            break;
+        case 'X':
+            q->options.no_sort = 1;
+            tvm = "--no-sort";
+            break;
+        case 'Y':
+            q->options.no_aggregate = 1;
+            tvm = "--no-aggregate";
+            break;
+        case 'Z':
+            q->options.no_col_sums = 1;
+            tvm = "--no-col-sums";
+            break;
         case 'F':
             q->force = 1;
             break;
@@ -187,6 +247,16 @@ static int parse(int argc, char **argv, struct request *q)
                 "gputally: %s is for tables: a tree shows every call under its caller, by total "
                 "time\n",
                 shape);
+        return 2;
+    }
+    if (shape && !(q->writer->bit & (GT_FORMAT_TABLE | GT_FORMAT_CSV | GT_FORMAT_JSON))) {
+        fprintf(stderr,
+                "gputally: %s is for table and csv: %s holds every place of the call tree\n", shape,
+                q->writer->name);
+        return 2;
+    }
+    if (tvm && q->writer->bit != GT_FORMAT_TVM_TABLE) {
+        fprintf(stderr, "gputally: %s is for --format tvm-table\n", tvm);
         return 2;
     }
     if (!limited && q->writer != gt_writer_find("table", 5))
@@ -220,11 +290,19 @@ int gt_cmd_report(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     gt_model_init(&m);
     status = 0;
-    for (int i = optind; i < argc && !status; i++)
+    q.argv = argv;
+    q.file = gt_mem_new(1, sizeof *q.file);
+    for (int i = optind; i < argc && !status; i++) {
+        size_t first = m.process_count;
         if (add_file(&m, argv[i], &e))
             status = complain(&e);
+        q.file = gt_mem_resize(q.file, m.process_count, sizeof *q.file);
+        for (size_t k = first; k < m.process_count; k++)
+            q.file[k] = (size_t)i;
+    }
     if (!status)
         status = write_out(&m, &q);
+    free(q.file);
     gt_model_fini(&m);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "report/run_env.h"
 #include "report/run_folder.h"
 #include "report/run_preload.h"
+#include "report/watch.h"
 #include "core/config.h"
 
 #include <errno.h>
@@ -251,6 +252,25 @@ static int cant_start(const char *command, int rc)
     return rc == -ENOENT ? 127 : 126;
 }
 
+/* Until the program ends: reports of children that have, and snapshots if they were asked for. */
+static void wait_and_sweep(struct gt_run_child *child, struct gt_run_folder *folder,
+                           uint64_t snapshot_ms)
+{
+    uint64_t step = snapshot_ms && snapshot_ms < SWEEP_MS ? snapshot_ms : SWEEP_MS,
+             left = snapshot_ms;
+    while (!gt_run_child_wait(child, (int)(snapshot_ms && left < step ? left : step))) {
+        gt_run_folder_sweep(folder);
+        if (!snapshot_ms)
+            continue;
+        left -= left < step ? left : step;
+        if (left)
+            continue;
+        gt_watch_folder(folder->path);
+        left = snapshot_ms;
+    }
+    gt_watch_folder_end();
+}
+
 static int start_and_wait(char **command, struct gt_run_env *env, const struct gt_config *c,
                           struct gt_run_child *child)
 {
@@ -274,14 +294,13 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
 
     rc = gt_run_child_start(child, path, command, env->v);
     if (!rc)
-        while (!gt_run_child_wait(child, SWEEP_MS))
-            gt_run_folder_sweep(&folder);
+        wait_and_sweep(child, &folder, c->snapshot_ns / 1000000);
     if (!rc)
         gt_run_folder_died(&folder, child->pid);
     gt_run_folder_close(&folder);
     gt_run_folder_print(&folder);
     if (!rc && injected && *folder.path && c->log >= 2 && !c->quiet && !folder.reports &&
-        !folder.living && !folder.failed)
+        !folder.living && !folder.failed && !folder.note)
         fputs(
             c->disable
                 ? "gputally: nothing recorded: GPUTALLY_DISABLE is set\n"

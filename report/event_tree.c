@@ -1,7 +1,8 @@
-/* Events -> call tree -> rows, as PyTorch's EventList._build_tree and FunctionEvent do it, but for
- * two things. What a duplicate launched is added to what its parent did, not put in its place. And
- * everything is done in one pass over events in order of their start, so that a million take a
- * second. Called by load_events.c; single thread. */
+/* Events -> call tree -> rows, with the results of PyTorch's EventList._build_tree and
+ * FunctionEvent but for two. What a duplicate launched is added to what its parent did, not put in
+ * its place. And a thread of one node is one thread, also where another node has one of that number
+ * (there they fall to pieces unless the list has them apart). Passes over the events in order of
+ * their start: reading them takes longer. Called by load_events.c; single thread. */
 #include "report/load_events.h"
 #include "core/layout.h"
 #include "report/mem.h"

@@ -10,11 +10,13 @@
 #include "report/writer.h"
 #include "report/wrote.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define MOST_OUTPUTS 16
@@ -28,6 +30,9 @@ struct job {
     struct gt_model model;
     int claimed, pipe, silent, quiet;
     unsigned formats;
+    int outside; /* GPUTALLY_WINDOW is set, so that all calls may be outside */
+    int log;
+    int lock; /* of a snapshot: the session, so that one is made after the other; -1: none */
     struct gt_output outputs[MOST_OUTPUTS];
     size_t output_count;
 };
@@ -42,6 +47,8 @@ static void configure(struct job *j)
         envp[i] = (char *)gt_model_string(&j->model, j->model.lists[p->config.first + i], NULL);
     gt_config_parse(c, envp);
     j->formats = c->formats;
+    j->outside = c->window.kind != GT_WINDOW_ALL;
+    j->log = c->log;
     j->quiet = j->options->quiet || c->quiet || j->silent;
     free(c);
     free(envp);
@@ -52,12 +59,20 @@ static void render(struct job *j)
     struct gt_write_options o = {.sort_by = "self_cpu_time_total", .row_limit = 100};
     for (size_t i = 0; i < gt_writer_count; i++) {
         const struct gt_writer *w = &gt_writers[i];
-        int table = w->bit == GT_FORMAT_TABLE;
+        /* both are for people: to stderr */
+        int table = (w->bit & (GT_FORMAT_TABLE | GT_FORMAT_TVM_TABLE)) != 0;
         struct gt_sink s;
-        if (!(j->formats & (unsigned)w->bit) || (table && j->quiet))
+        if (!(j->formats & (unsigned)w->bit) || (table && j->quiet) ||
+            (table && j->options->snapshot))
             continue;
         o.row_limit = table ? 100 : -1;
         gt_sink_open(&s, -1);
+        if (table && j->out->table) {
+            gt_sink_text(&s, j->out->table);
+            gt_sink_text(&s, "\n");
+            free(j->out->table);
+            j->out->table = NULL;
+        }
         w->write(&j->model, &o, &s);
         if (table) {
             j->out->table = gt_sink_take(&s, NULL);
@@ -66,7 +81,7 @@ static void render(struct job *j)
         struct gt_output *out = &j->outputs[j->output_count++];
         out->extension = w->extension;
         out->data = gt_sink_take(&s, &out->bytes);
-        if (w->bit == GT_FORMAT_JSON) {
+        if (w->bit == GT_FORMAT_JSON && !j->options->snapshot) {
             gt_sink_open(&s, -1);
             gt_out_json_head(&j->model, &s);
             out->head = s.used;
@@ -109,20 +124,23 @@ static int write_files(struct job *j, struct gt_sink *said)
                              gt_model_string(m, p->host, NULL),
                              gt_model_string(m, p->exe, NULL),
                              p->pid,
-                             p->start_unix_ns};
+                             p->start_unix_ns,
+                             j->options->snapshot};
     char tag[96], *json = NULL;
     struct gt_sink files, line;
-    unsigned n = 0;
+    unsigned n = j->options->snapshot ? 1 : 0;
     int rc = 0;
-    snprintf(tag, sizeof tag, "%lld-%llx-%lld", (long long)p->pid, (long long)p->start_time,
-             (long long)p->sequence);
+    int used = snprintf(tag, sizeof tag, "%lld-%llx-%lld", (long long)p->pid,
+                        (long long)p->start_time, (long long)p->sequence);
+    if (j->options->snapshot) /* the real report may be made at the same time */
+        snprintf(tag + used, sizeof tag - (size_t)used, "-s%d", (int)getpid());
     gt_sink_open(&files, -1);
     gt_sink_open(&line, -1);
     for (size_t i = 0; i < j->output_count && !rc; i++) {
         char *path, *wanted = gt_place_path(&place, j->outputs[i].extension, n);
         if (!(rc = gt_place_put(&place, &j->outputs[i], tag, &n, &path, j->e))) {
             const char *name = shown(path, place.cwd);
-            if (strcmp(path, wanted)) {
+            if (strcmp(path, wanted) && !j->options->snapshot) {
                 gt_sink_format(said, "gputally: %s is another's file: writing %s\n",
                                shown(wanted, place.cwd), name);
             }
@@ -147,7 +165,7 @@ static int write_files(struct job *j, struct gt_sink *said)
     j->out->files = gt_sink_take(&files, NULL);
     gt_sink_close(&line);
     free(json);
-    if (rc && !j->pipe) {
+    if (rc && !j->pipe && !j->options->snapshot) {
         struct gt_err first = *j->e;
         j->e->message[0] = 0;
         gt_err_set(j->e, rc, "%.440s (session kept: %.250s; try: gputally report %.250s -o FILE)",
@@ -156,11 +174,36 @@ static int write_files(struct job *j, struct gt_sink *said)
     return rc;
 }
 
+/* The window never opened, or what was in it was no call of ours: the user waits for a report. */
+static void note_outside(struct job *j, struct gt_sink *said)
+{
+    const struct gt_model *m = &j->model;
+    const struct gt_process *p = &m->processes[0];
+    int64_t n = p->lost[GT_LOST_INDEX_silent];
+    const char *value = "";
+    if (!n || !j->outside || j->log < 1)
+        return;
+    for (uint32_t i = 0; i < p->config.count; i++) {
+        const char *v = gt_model_string(m, m->lists[p->config.first + i], NULL);
+        if (!strncmp(v, "GPUTALLY_WINDOW=", 16))
+            value = v;
+    }
+    j->out->note = gt_mem_format(
+        "%s: nothing recorded: all %lld call%s %s outside of the window (%s)", j->out->program,
+        (long long)n, n == 1 ? "" : "s", n == 1 ? "was" : "were", value);
+    if (!j->options->hold_table)
+        gt_sink_format(said, "gputally: %s\n", j->out->note);
+}
+
 static int admit(struct job *j)
 {
     const struct gt_header *h;
-    int rc = gt_input_read(&j->in, j->path, j->e);
-    if (rc)
+    int rc;
+    /* who reads later gets the later number */
+    if (j->options->snapshot && (j->lock = open(j->path, O_RDONLY | O_CLOEXEC)) >= 0)
+        while (flock(j->lock, LOCK_EX) && errno == EINTR)
+            ;
+    if ((rc = gt_input_read(&j->in, j->path, j->e)))
         return rc;
     if (!(h = gt_input_header(&j->in, j->e)))
         return -ENODATA;
@@ -170,6 +213,11 @@ static int admit(struct job *j)
         return rc;
     j->silent = !gt_session_may_print(h);
     j->out->pid = h->pid;
+    if (j->options->snapshot) {
+        if (h->state == GT_STATE_RUNNING && gt_session_life(h) == GT_LIFE_ALIVE)
+            return 0;
+        return gt_err_set(j->e, -ESRCH, "%s: process %u has ended", j->path, h->pid);
+    }
     if (!j->pipe && h->state != GT_STATE_ENDED && h->state != GT_STATE_EXEC &&
         !gt_session_followed(j->path, h)) {
         enum gt_life life = gt_session_life(h);
@@ -208,8 +256,10 @@ static int work(struct job *j)
     for (size_t i = 0; i < j->model.row_count; i++)
         j->out->self_ns += (double)j->model.rows[i].self_ns;
     gt_sink_open(&said, -1);
+    configure(j);
+    if (!j->out->recorded && !j->options->snapshot)
+        note_outside(j, &said);
     if (j->out->recorded) {
-        configure(j);
         render(j);
         rc = write_files(j, &said);
     }
@@ -232,7 +282,8 @@ static int work(struct job *j)
     }
     gt_sink_close(&said);
     /* last of all: whatever failed before, the session is still there */
-    if (!rc && !j->pipe && (!j->options->keep_session || !j->out->recorded)) {
+    if (!rc && !j->pipe && !j->options->snapshot &&
+        (!j->options->keep_session || !j->out->recorded)) {
         unlink(j->path);
         j->claimed = 0;
     }
@@ -243,6 +294,8 @@ static void clean_up(struct job *j)
 {
     if (j->claimed)
         gt_session_release(j->path);
+    if (j->lock >= 0)
+        close(j->lock);
     for (size_t i = 0; i < j->output_count; i++)
         free((char *)j->outputs[i].data);
     gt_model_fini(&j->model);
@@ -267,6 +320,7 @@ int gt_finish_session(const char *path, const struct gt_finish_options *o,
     j.out = out;
     j.e = e;
     j.in.fd = -1;
+    j.lock = -1;
     gt_mem_trap = &trap;
     if (setjmp(trap) == 0) {
         gt_model_init(&j.model);
@@ -277,6 +331,8 @@ int gt_finish_session(const char *path, const struct gt_finish_options *o,
         rc = gt_err_set(e, -ENOMEM, "out of memory");
         if (j.claimed)
             gt_session_release(path);
+        if (j.lock >= 0)
+            close(j.lock);
         if (j.in.fd >= 0)
             close(j.in.fd);
     }
@@ -291,6 +347,7 @@ void gt_finish_result_free(struct gt_finish_result *r)
     free(r->program);
     free(r->table);
     free(r->files);
+    free(r->note);
     memset(r, 0, sizeof *r);
 }
 

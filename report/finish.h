@@ -9,7 +9,9 @@ struct gt_finish_options {
     int keep_session; /* do not delete the session file when all outputs are written */
     int hold_table;   /* give the table back in the result instead of printing it to stderr */
     int quiet;        /* errors only */
-    int dead;         /* the user says so of a process that can't be judged from here */
+    int snapshot; /* a report of the process as it is now, in files of its own: nothing is claimed,
+                     nothing deleted. One that has ended is left to the real one: no file */
+    int dead;     /* the user says so of a process that can't be judged from here */
 };
 
 struct gt_finish_result {
@@ -19,6 +21,7 @@ struct gt_finish_result {
     int ended;     /* enum gt_ended of model.h */
     char *program; /* base name of the executable */
     char *table;   /* hold_table: text of the `table` output, NULL if it was not asked for */
+    char *note;    /* a line about why nothing was recorded, NULL if there is nothing to say */
     char *files;   /* outputs that were written, one path a line, "" if none */
 };
 

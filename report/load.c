@@ -149,6 +149,35 @@ gt_text gt_load_name(const struct gt_loader *l, uint32_t kind, uint32_t source, 
                                                                                         : 0;
 }
 
+/* The window may have shut by itself where no call came to tell so. */
+static void set_window(struct gt_loader *l)
+{
+    const struct gt_header *h = l->h;
+    uint64_t since = h->window_since, ticks = h->window_ticks;
+    l->window = l->last;
+    if (since && h->window_shut_ns && l->mul) {
+        uint64_t ns =
+            h->window_shut_ns > h->start.mono_ns ? h->window_shut_ns - h->start.mono_ns : 0;
+        unsigned __int128 end = (unsigned __int128)ns * l->div / l->mul + h->start.ticks;
+        if (end < l->last)
+            l->window = (uint64_t)end;
+    }
+    if (since && since < l->window)
+        ticks += l->window - since;
+    l->m->processes[l->process].recorded_ns = gt_load_ns(l, ticks);
+}
+
+uint64_t gt_load_window_end(const struct gt_loader *l, uint32_t n)
+{
+    uint32_t shuts = l->h->window_shuts;
+    if (n >= shuts)
+        return l->window;
+    if (shuts - n > GT_WINDOW_ENDS)
+        n = shuts - GT_WINDOW_ENDS;
+    uint64_t end = l->h->window_ends[n % GT_WINDOW_ENDS];
+    return end && end < l->last ? end : l->last;
+}
+
 /* Slots of the file, each once. */
 static int list_slots(struct gt_loader *l, gt_ref **refs, size_t *count)
 {
@@ -280,6 +309,7 @@ static int load(struct gt_loader *l, gt_ref **slots)
     if ((rc = load_process(l)) || (rc = load_names(l)) || (rc = list_slots(l, slots, &count)) ||
         (rc = set_clock(l, *slots, count, ended)))
         return rc;
+    set_window(l);
     /* the list has the newest first; people expect the first thread first */
     for (size_t i = count; i-- > 0;)
         if ((rc = gt_load_slot(l, (*slots)[i])))

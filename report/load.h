@@ -13,7 +13,10 @@ int gt_load_json(struct gt_model *m, const struct gt_input *in, struct gt_err *e
 /* The part of gt_load_json that reads a list of events (load_events.c). */
 struct gt_json_reader;
 void gt_load_events(struct gt_json_reader *r);
-/* Either, by its first bytes. "-": standard input. */
+/* What TVM's Report.json() writes. */
+int gt_load_tvm(struct gt_model *m, const struct gt_input *in, struct gt_err *e);
+int gt_load_is_tvm(const struct gt_input *in);
+/* Any of them, by its first bytes. "-": standard input. */
 int gt_load_file(struct gt_model *m, const char *path, struct gt_err *e);
 
 #endif

@@ -46,6 +46,12 @@ static int is_silent(const struct gt_frame *f)
     return f->flags & GT_FRAME_SILENT;
 }
 
+/* Or opened while the window was being shut. */
+static int is_outside(const struct gt_work *w, const struct gt_frame *f)
+{
+    return is_silent(f) || (f->t0 > w->last && w->last < w->end);
+}
+
 static int is_op(const struct gt_work *w, const struct gt_frame *f)
 {
     const struct gt_node *n = &w->nodes[GT_RECORD_NODE(f->record)];
@@ -165,9 +171,9 @@ int gt_replay_frames(struct gt_loader *l, struct gt_work *w)
     for (uint32_t i = depth; !rc && i-- > 0;) {
         const struct gt_frame *f = frames[i];
         struct gt_node *n = &w->nodes[GT_RECORD_NODE(f->record)];
-        uint64_t total = l->last > f->t0 ? l->last - f->t0 : 0;
+        uint64_t total = w->last > f->t0 ? w->last - f->t0 : 0;
         uint64_t kids = gt_ticks_add(GT_FRAME_CLOSING(f) ? 0 : f->kid_ticks, carried.ticks);
-        if (is_silent(f) || n->kind != GT_KIND_RANGE) {
+        if (is_outside(w, f) || n->kind != GT_KIND_RANGE) {
             carried.ticks = kids; /* its own time belongs to the range around it */
             continue;
         }
@@ -180,7 +186,11 @@ int gt_replay_frames(struct gt_loader *l, struct gt_work *w)
     }
     for (uint32_t i = 0; !rc && i < depth; i++) {
         uint32_t node = GT_RECORD_NODE(frames[i]->record);
-        if (!is_silent(frames[i]) && w->nodes[node].kind == GT_KIND_RANGE)
+        if (is_outside(w, frames[i]) || w->nodes[node].kind != GT_KIND_RANGE)
+            continue;
+        if (w->last < l->last)
+            l->lost[GT_LOST_INDEX_cut]++;
+        else
             gt_work_open(w, node, frames[i]->t0);
     }
     free(frames);

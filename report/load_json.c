@@ -9,6 +9,55 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* {"IPC": {"ratio": 1.2}} */
+static void read_metrics(const struct gt_json_item *i, const json_t *object, const char *field,
+                         struct gt_list *l)
+{
+    const char *name, *kind;
+    json_t *holder;
+    if (object && !json_is_object(object))
+        gt_json_bad(i, field);
+    json_object_foreach((json_t *)object, name, holder)
+    {
+        struct gt_metric *v = gt_model_metric(i->r->m, l);
+        const json_t *value = json_object_iter_value(json_object_iter(holder));
+        int k = 0;
+        v->name = gt_model_textz(i->r->m, name);
+        kind = json_object_iter_key(json_object_iter(holder));
+        while (kind && k < GT_METRIC_KINDS && strcmp(gt_metric_names[k], kind))
+            k++;
+        if (!kind || k == GT_METRIC_KINDS || json_object_size(holder) != 1 ||
+            (k == GT_METRIC_STRING  ? !json_is_string(value)
+             : k == GT_METRIC_COUNT ? !json_is_integer(value)
+                                    : !json_is_number(value))) {
+            gt_json_bad(i, field);
+            return;
+        }
+        v->kind = (uint8_t)k;
+        if (k == GT_METRIC_STRING)
+            v->text = gt_model_text(i->r->m, json_string_value(value), json_string_length(value));
+        else if (k == GT_METRIC_COUNT)
+            v->count = json_integer_value(value);
+        else
+            v->real = json_number_value(value);
+    }
+}
+
+static void read_devices(const struct gt_json_item *i, uint32_t process)
+{
+    const json_t *object = json_object_get(i->object, "device_metrics");
+    const char *name;
+    json_t *of;
+    if (object && !json_is_object(object))
+        gt_json_bad(i, "device_metrics");
+    json_object_foreach((json_t *)object, name, of)
+    {
+        struct gt_device_metrics d = {.process = process, .device = gt_model_textz(i->r->m, name)};
+        read_metrics(i, of, "device_metrics", &d.metrics);
+        *gt_model_device(i->r->m) = d;
+    }
+}
+
 static void read_threads(const struct gt_json_item *p, uint32_t process)
 {
     const json_t *array = json_object_get(p->object, "threads"), *v;
@@ -60,8 +109,13 @@ static void read_process(const struct gt_json_item *i)
     p->library = gt_json_string(i, "library");
     p->output = gt_json_string(i, "output");
     p->excluded = gt_json_amount(i, "excluded");
+    p->recorded_ns = json_object_get(i->object, "recorded_ns") ? gt_json_amount(i, "recorded_ns")
+                                                               : p->duration_ns;
     gt_json_list(i, "argv", &p->argv);
     gt_json_list(i, "variables", &p->config);
+    p->tvm = (uint8_t)gt_json_truth(i, "tvm");
+    read_metrics(i, json_object_get(i->object, "settings"), "settings", &p->settings);
+    read_devices(i, id);
     if (lost.object && !json_is_object(lost.object))
         gt_json_bad(i, "lost");
     for (int k = 0; k < GT_LOST_INDICES; k++)
@@ -175,6 +229,7 @@ static void read_row(const struct gt_json_item *i)
     r->device_memory = gt_json_integer(i, "device_memory", INT64_MIN, INT64_MAX);
     r->self_device_memory = gt_json_integer(i, "self_device_memory", INT64_MIN, INT64_MAX);
     read_values(i, &r->values);
+    read_metrics(i, json_object_get(i->object, "metrics"), "metrics", &r->metrics);
     r->flags = (gt_json_truth(i, "folded") ? GT_ROW_FOLDED : 0) |
                (gt_json_truth(i, "torn") ? GT_ROW_TORN : 0) |
                (gt_json_truth(i, "is_legacy") ? GT_ROW_LEGACY : 0) |
@@ -251,6 +306,16 @@ int gt_load_json(struct gt_model *m, const struct gt_input *in, struct gt_err *e
     if (!in->bytes)
         return gt_err_set(e, -ENODATA, "%s: the file is empty", in->path);
     json_set_alloc_funcs(gt_mem_try, free);
+    if (gt_load_is_tvm(in)) {
+        /* ours have a member of that name too, but not without "format" */
+        struct gt_err ignored = {""};
+        struct gt_json_reader look = r;
+        look.e = &ignored;
+        gt_json_members(&look, names, SECTIONS, found);
+        if (!found[FORMAT].at)
+            return gt_load_tvm(m, in, e);
+        memset(found, 0, sizeof found);
+    }
     gt_json_members(&r, names, SECTIONS, found);
     format = r.bad ? NULL : format_of(&r, found);
     if (format && !strcmp(format, "gputally-events")) {

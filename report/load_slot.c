@@ -148,8 +148,12 @@ static int replay_asyncs(struct gt_loader *l, struct gt_work *w)
             uint32_t node = async_node(l, w, a);
             if (!l->steps_left)
                 return gt_load_damaged(l, "too many start/end ranges");
-            gt_work_count(&w->nodes[node], l->last > a->t0 ? l->last - a->t0 : 0, 0);
-            gt_work_open(w, node, a->t0);
+            uint64_t end = gt_load_window_end(l, a->window);
+            gt_work_count(&w->nodes[node], end > a->t0 ? end - a->t0 : 0, 0);
+            if (end < l->last)
+                l->lost[GT_LOST_INDEX_cut]++;
+            else
+                gt_work_open(w, node, a->t0);
         }
     }
     return 0;
@@ -371,6 +375,7 @@ int gt_load_slot(struct gt_loader *l, gt_ref ref)
     LOST(clamped);
     LOST(inherited);
     LOST(left_open);
+    LOST(cut);
     LOST(silent);
     LOST(duplicates);
 #undef LOST
@@ -379,6 +384,8 @@ int gt_load_slot(struct gt_loader *l, gt_ref ref)
     rc = copy_nodes(l, &w);
     if (!rc && w.count) {
         judge_torn(l, &w);
+        w.end = l->last;
+        w.last = gt_load_window_end(l, s->window);
         rc = gt_replay_frames(l, &w);
         if (!rc)
             rc = replay_asyncs(l, &w);

@@ -13,6 +13,7 @@ struct gt_loader {
     int live;          /* the process still writes: look again where it was in the middle */
     uint64_t mul, div; /* ns = ticks * mul / div */
     uint64_t last;     /* ticks up to which open ranges count */
+    uint64_t window;   /* the same where the window is open: it may have shut before */
     int64_t lost[GT_LOST_INDICES];
     /* Objects that may still be read: no honest file has more than fit into it, and a cycle or
      * shared parts would make us read for ever. */
@@ -39,6 +40,9 @@ int64_t gt_load_ns(const struct gt_loader *l, uint64_t ticks);
 /* The name given to a category or thread, 0 if none. */
 gt_text gt_load_name(const struct gt_loader *l, uint32_t kind, uint32_t source, gt_text domain,
                      uint32_t id);
+
+/* Ticks up to which what began in window number n counts, if it is open. */
+uint64_t gt_load_window_end(const struct gt_loader *l, uint32_t n);
 
 /* Appends the thread and the rows of one slot. */
 int gt_load_slot(struct gt_loader *l, gt_ref ref);

@@ -16,6 +16,8 @@ struct gt_work {
     size_t count, room;
     struct gt_opened *open;
     size_t open_count, open_room;
+    uint64_t end;        /* of the process, in ticks */
+    uint64_t last;       /* ticks up to which open ranges count */
     uint32_t torn;       /* node, UINT32_MAX: none */
     uint32_t torn_below; /* node of the frame below the torn one: was it charged already? */
 };

@@ -19,6 +19,9 @@ const char *const gt_lost_names[GT_LOST_INDICES] = {
 #undef X
 };
 
+const char *const gt_metric_names[GT_METRIC_KINDS] = {"count", "microseconds", "percent", "ratio",
+                                                      "string"};
+
 void gt_model_init(struct gt_model *m)
 {
     memset(m, 0, sizeof *m);
@@ -39,6 +42,8 @@ void gt_model_fini(struct gt_model *m)
     free(m->rows);
     free(m->open);
     free(m->lists);
+    free(m->metrics);
+    free(m->devices);
     free(m->stacks);
     free(m->stack_hash);
     memset(m, 0, sizeof *m);
@@ -188,6 +193,16 @@ APPEND(gt_model_process, gt_process, processes, process_count, process_room)
 APPEND(gt_model_thread, gt_thread, threads, thread_count, thread_room)
 APPEND(gt_model_row, gt_row, rows, row_count, row_room)
 APPEND(gt_model_open, gt_open, open, open_count, open_room)
+APPEND(gt_model_device, gt_device_metrics, devices, device_count, device_room)
+
+struct gt_metric *gt_model_metric(struct gt_model *m, struct gt_list *l)
+{
+    gt_mem_grow(&m->metrics, &m->metric_room, m->metric_count, sizeof *m->metrics);
+    if (!l->count)
+        l->first = (uint32_t)m->metric_count;
+    l->count++;
+    return memset(&m->metrics[m->metric_count++], 0, sizeof *m->metrics);
+}
 
 void gt_model_list(struct gt_model *m, struct gt_list *l, gt_text text)
 {

@@ -21,7 +21,7 @@ extern const char *const gt_use_devices[GT_DEVICES]; /* PyTorch's use_device; NU
 /* clang-format off */
 #define GT_LOST_NAMES(X) \
     X(memory) X(nested) X(deep) X(late) X(unbalanced) X(overlapped) X(folded) X(clamped) \
-    X(inherited) X(left_open) X(silent) X(duplicates) X(torn)
+    X(inherited) X(left_open) X(cut) X(silent) X(duplicates) X(torn)
 /* clang-format on */
 enum gt_lost_index {
 #define X(name) GT_LOST_INDEX_##name,
@@ -40,8 +40,28 @@ struct gt_values {
     double sum, min, max, last;
 };
 
+/* A named value, of one of the kinds that TVM's Report knows: what a row, a device or a
+ * configuration has beside the fields of this model. */
+enum gt_metric_kind {
+    GT_METRIC_COUNT,
+    GT_METRIC_MICROSECONDS,
+    GT_METRIC_PERCENT,
+    GT_METRIC_RATIO,
+    GT_METRIC_STRING,
+    GT_METRIC_KINDS
+};
+extern const char *const gt_metric_names[GT_METRIC_KINDS]; /* "count", … as in TVM's JSON */
+
+struct gt_metric {
+    gt_text name;
+    uint8_t kind;  /* enum gt_metric_kind */
+    gt_text text;  /* STRING */
+    int64_t count; /* COUNT */
+    double real;   /* the other kinds; finite */
+};
+
 struct gt_list {
-    uint32_t first, count; /* in gt_model.lists */
+    uint32_t first, count; /* in gt_model.lists, of metrics in gt_model.metrics */
 };
 
 enum gt_row_flags {
@@ -71,6 +91,7 @@ struct gt_row {
     int64_t bytes, flops;
     int64_t memory, self_memory, device_memory, self_device_memory;
     struct gt_values values;
+    struct gt_list metrics; /* of a process that is a TVM report: all its columns, as they came */
 };
 
 /* A thread slot: one thread after the other may have used it. */
@@ -92,11 +113,14 @@ struct gt_process {
     int64_t start_unix_ns, duration_ns;
     uint8_t ended; /* enum gt_ended */
     uint8_t memory_full, crash_safe, approximate;
+    uint8_t tvm;             /* no process: a report of TVM, its calls are rows of one thread */
+    struct gt_list settings; /* metrics: the configuration of a TVM report */
     uint8_t end_known; /* 0: killed or gone on by exec; it ends with the latest event it shows */
     uint8_t profile_memory; /* memory was asked for: its columns are shown, 0 or not */
     uint8_t device;         /* enum gt_device: the one in use as far as its rows don't tell */
     int64_t lost[GT_LOST_INDICES];
-    int64_t excluded; /* calls left out by INCLUDE and EXCLUDE */
+    int64_t recorded_ns; /* how long the window was open: all of it without GPUTALLY_WINDOW */
+    int64_t excluded;    /* calls left out by INCLUDE and EXCLUDE */
 };
 
 /* A range that was open at the end. Its time up to then is counted in `row`. */
@@ -105,15 +129,26 @@ struct gt_open {
     int64_t since_ns; /* after the start of the process */
 };
 
+/* What was measured of a whole device. */
+struct gt_device_metrics {
+    uint32_t process;
+    gt_text device; /* "cpu0" */
+    struct gt_list metrics;
+};
+
 struct gt_model {
     struct gt_process *processes;
     struct gt_thread *threads;
     struct gt_row *rows;
     struct gt_open *open;
     gt_text *lists;
+    struct gt_metric *metrics;
+    struct gt_device_metrics *devices;
     struct gt_list *stacks;
     size_t process_count, thread_count, row_count, open_count, list_count;
+    size_t metric_count, device_count;
     size_t process_room, thread_room, row_room, open_room, list_room;
+    size_t metric_room, device_room;
     size_t stack_count, stack_room;
     uint32_t *stack_hash;
     size_t stack_hash_size;
@@ -140,6 +175,9 @@ struct gt_process *gt_model_process(struct gt_model *m);
 struct gt_thread *gt_model_thread(struct gt_model *m);
 struct gt_row *gt_model_row(struct gt_model *m);
 struct gt_open *gt_model_open(struct gt_model *m);
+struct gt_device_metrics *gt_model_device(struct gt_model *m);
+/* Appends to *l, whose metrics must be the last ones. */
+struct gt_metric *gt_model_metric(struct gt_model *m, struct gt_list *l);
 void gt_model_list(struct gt_model *m, struct gt_list *l, gt_text text);
 
 /* The id, from 1 on, of a stack with these frames, innermost first; 0 if it has none. */

@@ -65,6 +65,15 @@ size_t gt_once(struct gt_model *m, const struct gt_model *before)
             m->open[n++] = o;
     }
     m->open_count = gone ? n : m->open_count;
+    n = before->device_count;
+    for (size_t i = n; gone && i < m->device_count; i++) {
+        struct gt_device_metrics d = m->devices[i];
+        uint32_t to = process[d.process];
+        d.process = to;
+        if (to != GONE)
+            m->devices[n++] = d;
+    }
+    m->device_count = gone ? n : m->device_count;
     free(process);
     free(thread);
     free(row);

@@ -174,6 +174,7 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
     string(s, ",\"library\":", m, p->library);
     string(s, ",\"output\":", m, p->output);
     list(s, ",\"variables\":", m, p->config);
+    integer(s, ",\"recorded_ns\":", p->recorded_ns);
     integer(s, ",\"excluded\":", p->excluded);
     gt_sink_text(s, ",\"lost\":");
     lost(s, p->lost);
@@ -190,7 +191,15 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
         gt_sink_text(s, "}");
         first = 0;
     }
-    gt_sink_text(s, "]}");
+    gt_sink_text(s, "]");
+    if (p->tvm) {
+        truth(s, ",\"tvm\":", 1);
+        gt_sink_text(s, ",\"device_metrics\":");
+        gt_out_json_devices(m, id, s);
+        gt_sink_text(s, ",\"settings\":");
+        gt_out_json_metrics(m, p->settings, s);
+    }
+    gt_sink_text(s, "}");
 }
 
 /* FunctionEventAvg's input_shapes is a list of lists. Ours is text that looks like one, and JSON if
@@ -361,6 +370,10 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
     some(s, ",\"device_memory\":", r->device_memory);
     some(s, ",\"self_device_memory\":", r->self_device_memory);
     values(s, &r->values);
+    if (r->metrics.count) {
+        gt_sink_text(s, ",\"metrics\":");
+        gt_out_json_metrics(m, r->metrics, s);
+    }
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (r->flags & flags[i].flag)
             gt_sink_text(s, flags[i].text);
@@ -405,16 +418,19 @@ static void coverage(const struct gt_model *m, struct gt_sink *s)
 {
     gt_sink_text(s, ",\n\"coverage\":[");
     for (size_t i = 0; i < m->process_count; i++) {
-        int64_t wall = m->processes[i].duration_ns;
+        int64_t wall = m->processes[i].duration_ns, on = m->processes[i].recorded_ns;
         int first = 1;
         integer(s, i ? ",\n{\"process\":" : "\n{\"process\":", (int64_t)i);
         integer(s, ",\"wall_ns\":", wall);
+        integer(s, ",\"recorded_ns\":", on);
         gt_sink_text(s, ",\"threads\":[");
         for (size_t k = 0; k < m->thread_count; k++) {
             if (m->threads[k].process != i)
                 continue;
             integer(s, first ? "{\"thread\":" : ",{\"thread\":", (int64_t)k);
-            integer(s, ",\"inside_ns\":", m->threads[k].inside_ns);
+            int64_t inside = m->threads[k].inside_ns;
+            integer(s, ",\"inside_ns\":", inside);
+            integer(s, ",\"outside_ns\":", on > inside ? on - inside : 0);
             gt_sink_text(s, "}");
             first = 0;
         }
@@ -447,7 +463,12 @@ void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, str
         for (int k = 0; k < GT_LOST_INDICES; k++)
             sums[k] = gt_add(sums[k], m->processes[i].lost[k]);
     }
-    gt_sink_text(s, "],\n\"device_metrics\":{},\n\"key_averages\":[");
+    gt_sink_text(s, "],\n\"device_metrics\":");
+    if (m->process_count == 1)
+        gt_out_json_devices(m, 0, s);
+    else
+        gt_sink_text(s, "{}");
+    gt_sink_text(s, ",\n\"key_averages\":[");
     averages(m, o->group_by & ~(unsigned)GT_BY_NOTHING, s);
     gt_sink_text(s, "],\n\"total_average\":");
     averages(m, GT_BY_NOTHING, s);

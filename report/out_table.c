@@ -358,6 +358,8 @@ static void notes(const struct gt_model *m, struct gt_sink *s)
     note_open(m, s);
     note(s, lost[GT_LOST_INDEX_left_open], "range was open when its thread ended",
          "ranges were open when their threads ended");
+    note(s, lost[GT_LOST_INDEX_cut], "range was open when the window shut and counts up to then",
+         "ranges were open when the window shut and count up to then");
     note(s, lost[GT_LOST_INDEX_unbalanced], "end without a start (unbalanced)",
          "ends without a start (unbalanced)");
     note(s, lost[GT_LOST_INDEX_overlapped], "range ended before one inside it (overlapped)",

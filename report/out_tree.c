@@ -50,6 +50,10 @@ static void heading(const struct gt_model *m, uint32_t thread, struct gt_sink *s
 {
     const struct gt_thread *t = &m->threads[thread];
     const struct gt_process *p = &m->processes[t->process];
+    if (p->tvm) {
+        gt_sink_text(s, "a report of TVM\n");
+        return;
+    }
     gt_sink_format(s, "process %lld ", (long long)p->pid);
     gt_text_cell(s, gt_model_string(m, p->exe, NULL), 0, SIZE_MAX, 1);
     gt_sink_format(s, ", thread slot %u ", t->slot);

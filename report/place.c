@@ -88,18 +88,21 @@ char *gt_place_path(const struct gt_place *p, const char *extension, unsigned n)
         gt_sink_text(&s, p->cwd);
         gt_sink_put(&s, "/", 1);
     }
-    numbered = expand(p, p->pattern[0] ? p->pattern : DEFAULT_NAME, n, &s);
+    unsigned own = p->snapshot ? 0 : n;
+    numbered = expand(p, p->pattern[0] ? p->pattern : DEFAULT_NAME, own, &s);
     gt_sink_put(&s, "", 1);
     s.used--;
     if (s.data[s.used - 1] == '/' || (!stat(s.data, &st) && S_ISDIR(st.st_mode))) {
         if (s.data[s.used - 1] != '/')
             gt_sink_put(&s, "/", 1);
-        numbered |= expand(p, DEFAULT_NAME, n, &s);
+        numbered |= expand(p, DEFAULT_NAME, own, &s);
     }
     /* the number goes before the ending too */
     if (ends(&s, extension))
         s.used -= strlen(extension);
-    if (n && !numbered)
+    if (p->snapshot)
+        gt_sink_format(&s, ".snapshot-%u", n);
+    else if (n && !numbered)
         gt_sink_format(&s, "-%u", n);
     gt_sink_text(&s, extension);
     return gt_sink_take(&s, NULL);

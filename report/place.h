@@ -13,6 +13,7 @@ struct gt_place {
     const char *cwd;     /* relative patterns start here */
     const char *host, *exe;
     int64_t pid, start_unix_ns;
+    int snapshot; /* `.snapshot-N` comes before the extension, and N is the only number */
 };
 
 /* The file's name with number n: where the pattern has no %n, n > 0 adds "-n". A pattern that ends

@@ -81,8 +81,13 @@ static void append(char **list, const char *lines)
 
 static void take(struct gt_run_folder *f, struct gt_finish_result *r)
 {
-    if (!r->recorded)
+    if (!r->recorded) {
+        if (!f->note) {
+            f->note = r->note;
+            r->note = NULL;
+        }
         return;
+    }
     f->reports++;
     if (r->self_ns <= f->best_ns) {
         append(&f->other_files, r->files);
@@ -345,6 +350,8 @@ void gt_run_folder_print(const struct gt_run_folder *f)
         gt_wrote_heading(f->pid, f->program, f->ended);
     if (f->table)
         fputs(f->table, stderr);
+    if (!f->reports && f->note)
+        fprintf(stderr, "gputally: %s\n", f->note);
     gt_wrote_others(f->other_files);
     if (f->living)
         tell_living(f);
@@ -359,5 +366,6 @@ void gt_run_folder_free(struct gt_run_folder *f)
     free(f->table);
     free(f->program);
     free(f->best_files);
+    free(f->note);
     free(f->other_files);
 }

@@ -17,6 +17,7 @@ struct gt_run_folder {
     unsigned pid;
     int ended; /* enum gt_ended */
     char *best_files;
+    char *note;        /* the first line about why a process recorded nothing */
     char *other_files; /* one path a line */
     size_t reports;
     size_t failed, living;

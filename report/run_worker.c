@@ -11,12 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What comes through the pipe, followed by the three texts with their NULs. */
+/* What comes through the pipe, followed by the four texts with their NULs. */
 struct answer {
     int rc, recorded, ended;
     double self_ns;
     unsigned pid;
-    size_t program, table, files; /* bytes, 0: NULL */
+    size_t program, table, files, note; /* bytes, 0: NULL */
     struct gt_err err;
 };
 
@@ -66,9 +66,11 @@ static _Noreturn void work(const char *path, const struct gt_finish_options *o, 
     a.program = bytes(r.program);
     a.table = bytes(r.table);
     a.files = bytes(r.files);
+    a.note = bytes(r.note);
     fflush(NULL);
     if (write_all(fd, &a, sizeof a) || write_all(fd, r.program, a.program) ||
-        write_all(fd, r.table, a.table) || write_all(fd, r.files, a.files))
+        write_all(fd, r.table, a.table) || write_all(fd, r.files, a.files) ||
+        write_all(fd, r.note, a.note))
         _exit(2);
     _exit(0);
 }
@@ -103,7 +105,8 @@ int gt_run_worker_finish(const char *path, const struct gt_finish_options *o,
         return gt_err_set(e, -EAGAIN, "%s: fork: %s", path, strerror(errno));
     }
     complete = !read_all(fds[0], &a, sizeof a) && !read_text(fds[0], &out->program, a.program) &&
-               !read_text(fds[0], &out->table, a.table) && !read_text(fds[0], &out->files, a.files);
+               !read_text(fds[0], &out->table, a.table) &&
+               !read_text(fds[0], &out->files, a.files) && !read_text(fds[0], &out->note, a.note);
     close(fds[0]);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;

@@ -14,6 +14,8 @@ struct gt_write_options {
     struct gt_sink
         *hint;  /* for what is about the command, not the program; NULL: same as the rest */
     int memory; /* memory columns: 1 always, 0 where there is such data */
+    /* of tvm-table, as the arguments of TVM's Report.table() */
+    int no_sort, no_aggregate, no_col_sums;
 };
 
 struct gt_writer {
@@ -33,6 +35,11 @@ void gt_out_table(const struct gt_model *m, const struct gt_write_options *o, st
 void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s);
 void gt_out_csv(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s);
 void gt_out_tree(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s);
+void gt_out_tvm(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s);
+void gt_out_tvm_csv(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s);
+void gt_out_tvm_table(const struct gt_model *m, const struct gt_write_options *o,
+                      struct gt_sink *s);
+void gt_out_folded(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s);
 
 /* The table alone, of averages that come from somewhere else. */
 void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_options *o,
@@ -43,6 +50,9 @@ void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_option
 /* `{"format":"gputally-report","version":1,"process":{…},` of the first process: two files with the
  * same head are of the same session. */
 void gt_out_json_head(const struct gt_model *m, struct gt_sink *s);
+/* The object of some metrics, and the one of all devices of a process. */
+void gt_out_json_metrics(const struct gt_model *m, struct gt_list l, struct gt_sink *s);
+void gt_out_json_devices(const struct gt_model *m, size_t process, struct gt_sink *s);
 /* A quoted JSON string. */
 void gt_text_json(struct gt_sink *s, const char *text, size_t len);
 /* For a terminal: control characters as \n, \t, \x1b; texts of `limit` characters and more are cut

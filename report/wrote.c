@@ -41,6 +41,9 @@ static void path(const char *text, size_t len)
 
 static int is_report(const char *file, size_t len)
 {
+    /* TVM's form has but a part of what the native one has */
+    if (len > 9 && !memcmp(file + len - 9, ".tvm.json", 9))
+        return 0;
     return len > 5 && !memcmp(file + len - 5, ".json", 5);
 }
 
@@ -94,7 +97,7 @@ void gt_wrote_last(const char *files, const char *others)
             reports(others, 1);
         fputs(" --group-by thread", stderr);
         if (more >= FEW)
-            fprintf(stderr, "; it shows several files as one");
+            fprintf(stderr, "; it takes several files, --sum adds them up");
     }
     fputc('\n', stderr);
 }

@@ -13,3 +13,50 @@ $(B)/apps/itt_library: | $(B)/apps/itt_collector.so
 $(B)/apps/itt_collector.so: tests/apps/stub/itt_collector.c
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $<
+
+# stand-ins for PyTorch: as 2.13, as 1.13, one without what we need, one with a meddling neighbour
+SIM_TORCH := 213 113 old plugin
+SIMFLAGS_113 := -DSIM_VERSION=113
+SIMFLAGS_old := -DSIM_LACKS
+SIMFLAGS_plugin := -DSIM_PLUGIN
+SIMLIBS_plugin = $(B)/sim/torchplugin/libplugin.so
+# no unique symbols: they would keep a library from being unloaded
+SIM_SHARED = $(CXX) -std=c++17 $(WARN) $(SANFLAGS) -O1 -g -shared -fPIC -fno-gnu-unique -MMD -MP -MF $@.d
+
+$(B)/apps/torch_sim: $(SIM_TORCH:%=$(B)/sim/torch%/libtorch_cpu.so)
+$(B)/apps/torch_linked: $(B)/sim/torch213/libtorch_cpu.so
+APPLIBS_torch_linked = $(B)/sim/torch213/libtorch_cpu.so $(B)/sim/torch213/libc10.so -Wl,-rpath,'$$ORIGIN/../sim/torch213'
+$(B)/sim/torchplugin/libtorch_cpu.so: $(SIMLIBS_plugin)
+$(B)/sim/torch%/libplugin.so: tests/sim/torch/plugin.cpp
+	@mkdir -p $(@D)
+	$(call say,SIM)$(SIM_SHARED) -Wl,-soname,$(@F) -o $@ $< -ldl
+$(B)/sim/torch%/libc10.so: tests/sim/torch/c10.cpp
+	@mkdir -p $(@D)
+	$(call say,SIM)$(SIM_SHARED) $(SIMFLAGS_$*) -Wl,-soname,$(@F) -o $@ $<
+$(B)/sim/torch%/libtorch_cpu.so: tests/sim/torch/torch_cpu.cpp $(B)/sim/torch%/libc10.so
+	@mkdir -p $(@D)
+	$(call say,SIM)$(SIM_SHARED) $(SIMFLAGS_$*) -Wl,-soname,$(@F) -o $@ $< -Wl,--no-as-needed $(@D)/libc10.so $(SIMLIBS_$*) -Wl,-rpath,'$$ORIGIN'
+# the Kokkos that Debian has; kokkos_real says so where it is missing
+KOKKOS_INCLUDE := $(patsubst %/Kokkos_Core.hpp,%,$(firstword $(wildcard /usr/include/trilinos/Kokkos_Core.hpp /usr/include/Kokkos_Core.hpp)))
+APPFLAGS_kokkos_real := $(addprefix -isystem ,$(KOKKOS_INCLUDE))
+APPLIBS_kokkos_real := $(if $(findstring trilinos,$(KOKKOS_INCLUDE)),-ltrilinos_kokkoscore,$(if $(KOKKOS_INCLUDE),-lkokkoscore))
+
+APPLIBS_kokkos_linked = -rdynamic $(B)/apps/libkokkostool.so -Wl,-rpath,'$$ORIGIN'
+$(B)/apps/kokkos_linked: $(B)/apps/libkokkostool.so
+$(B)/apps/libkokkostool.so: tests/apps/stub/kokkostool.c
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,libkokkostool.so -MMD -MP -MF $@.d -o $@ $<
+
+# its symbols have a version, as the real one's
+APPLIBS_roctx_basic = $(B)/apps/libroctx64.so.4 -Wl,-rpath,'$$ORIGIN'
+APPLIBS_roctx_open = -Wl,-rpath,'$$ORIGIN'
+# -fPIC: the address of a weak function that nobody defines
+APPFLAGS_roctx_weak := -fPIC
+$(B)/apps/roctx_basic: $(B)/apps/libroctx64.so.4
+$(B)/apps/roctx_open: $(B)/apps/roctxplugin.so
+$(B)/apps/libroctx64.so.4: tests/apps/stub/roctx64.c tests/apps/stub/roctx64.map
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,libroctx64.so.4 -Wl,--version-script=tests/apps/stub/roctx64.map -MMD -MP -MF $@.d -o $@ $<
+$(B)/apps/roctxplugin.so: tests/apps/stub/roctxplugin.c $(B)/apps/libroctx64.so.4
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $< $(B)/apps/libroctx64.so.4 -Wl,-rpath,'$$ORIGIN'

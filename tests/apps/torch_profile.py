@@ -4,7 +4,8 @@
     torch_profile.py [--no-flops] OUT.json SCRIPT [ARG...]
 
 Runs main(ARG...) of torch_SCRIPT.py, beside this file, under torch.profiler (CPU, shapes, memory, FLOPs) and
-writes the rows of key_averages() and of key_averages(group_by_input_shape=True). The script itself is
+writes the rows of key_averages() and of key_averages(group_by_input_shape=True), and `raw`, how often each
+name was recorded, before PyTorch makes trees of the events and drops some. The script itself is
 not changed: all it does with PyTorch it does in main(), so the same file run alone does the same. PyTorch's
 own Python code must do the same too: torch._dynamo makes ranges of its own only while it knows of a profiler,
 so it is not told of this one.
@@ -46,7 +47,9 @@ def main():
         main_of_script(*rest)
         torch.autograd.profiler._is_profiler_enabled = True
     with open(out, "w") as f:
-        json.dump({"by_key": [row(a, False) for a in p.key_averages()],
+        names = [e.name() for e in p.profiler.kineto_results.events()]
+        json.dump({"raw": {n: names.count(n) for n in set(names)},
+                   "by_key": [row(a, False) for a in p.key_averages()],
                    "by_shape": [row(a, True) for a in p.key_averages(group_by_input_shape=True)]}, f)
 
 

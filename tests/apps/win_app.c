@@ -1,12 +1,25 @@
 /* What the tests of windows, filters and snapshots watch. Each mode prints "done" at its end.
  *   nest THREADS     on each, 10 times step{layer{op, op}, op}
- *   names N          all{id K{work}} for K < N */
+ *   names N          all{id K{work}} for K < N
+ *   steps N          N times between{}, step{layer{op, op}, op}, mark
+ *   fork N           likewise; in each step a child that goes on with child{op}, the end of the
+ * step, after{} kill N           in step N (0 is the first), with layer{op, op} open, kills itself
+ *   timed MS         all{tick} for so long, a tick of 5 ms after the other
+ *   sleep MS         all{} for so long, without any other call; sleepkill: then kills itself
+ *   idle MS          no call for so long
+ *   flush N          N times step{...} and a flush, with all{} around; says what the flushes
+ * returned mine MS          as timed, with a handler of its own for SIGUSR1 that counts; says how
+ * many resume N         N steps, a resume, N steps, a pause, N steps */
 #include "gputally.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 static void op(void)
 {
@@ -55,6 +68,75 @@ static void names(int n)
     gputally_range_pop();
 }
 
+static void between(void)
+{
+    gputally_range_push("between");
+    gputally_range_pop();
+    gputally_mark("mark");
+}
+
+static void forked(void)
+{
+    gputally_range_push("step");
+    pid_t pid = fork();
+    if (!pid) {
+        gputally_range_push("child");
+        op();
+        gputally_range_pop();
+        gputally_range_pop();
+        gputally_range_push("after");
+        gputally_range_pop();
+        exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    op();
+    gputally_range_pop();
+}
+
+static void killed(void)
+{
+    gputally_range_push("step");
+    gputally_range_push("layer");
+    op();
+    op();
+    raise(SIGKILL);
+}
+
+static long long now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+static void timed(int ms)
+{
+    long long end = now_ms() + ms;
+    gputally_range_push("all");
+    while (now_ms() < end) {
+        gputally_range_push("tick");
+        usleep(5000);
+        gputally_range_pop();
+    }
+    gputally_range_pop();
+}
+
+static volatile sig_atomic_t caught;
+static void on_signal(int sig)
+{
+    caught += sig == SIGUSR1;
+}
+
+static void flushed(int n)
+{
+    gputally_range_push("all");
+    for (int i = 0; i < n; i++) {
+        step();
+        printf("flush %d\n", gputally_flush());
+    }
+    gputally_range_pop();
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -64,7 +146,44 @@ int main(int argc, char **argv)
         nest(n);
     else if (!strcmp(mode, "names"))
         names(n);
-    else
+    else if (!strcmp(mode, "steps"))
+        for (int i = 0; i < n; i++, step())
+            between();
+    else if (!strcmp(mode, "fork"))
+        for (int i = 0; i < n; i++, forked())
+            between();
+    else if (!strcmp(mode, "kill"))
+        for (int i = 0;; i++, step()) {
+            if (i == n)
+                killed();
+            between();
+        }
+    else if (!strcmp(mode, "timed"))
+        timed(n);
+    else if (!strcmp(mode, "flush"))
+        flushed(n);
+    else if (!strcmp(mode, "idle"))
+        for (long long end = now_ms() + n; now_ms() < end;)
+            usleep(10000);
+    else if (!strcmp(mode, "mine")) {
+        signal(SIGUSR1, on_signal);
+        puts("ready");
+        fflush(stdout);
+        timed(n);
+        printf("caught %d\n", (int)caught);
+    } else if (!strncmp(mode, "sleep", 5)) {
+        gputally_range_push("all");
+        usleep((useconds_t)n * 1000);
+        if (mode[5])
+            raise(SIGKILL);
+        gputally_range_pop();
+    } else if (!strcmp(mode, "resume")) {
+        for (int i = 0; i < 3 * n; i++, step())
+            if (i == n)
+                gputally_resume();
+            else if (i == 2 * n)
+                gputally_pause();
+    } else
         return 2;
     puts("done");
     return 0;

@@ -67,10 +67,10 @@ def test_completion():
         return done.stdout.split()
 
     assert complete("gputally", "re") == ["report", "recover"]
-    assert complete("gputally", "run", "-f", "t") == ["table", "tree"]
+    assert complete("gputally", "run", "-f", "t") == ["table", "tree", "tvm", "tvm-csv", "tvm-table"]
     assert "--no-children" in complete("gputally", "run", "--no")
     assert complete("gputally", "list", "v") == ["variables"]
-    assert complete("gputally", "report", "-f", "t") == ["table", "tree"]
+    assert complete("gputally", "report", "-f", "t") == ["table", "tree", "tvm", "tvm-csv", "tvm-table"]
     assert complete("gputally", "report", "a.json", "--sort-by", "cpu_t") == ["cpu_time_total", "cpu_time"]
     assert set(complete("gputally", "report", "-s", "")) >= {"count", "name", "self_cpu_time_total"}
     assert complete("gputally", "report", "-g", "") == ["shape", "thread", "device", "rank", "overload", "stack"]

@@ -111,7 +111,7 @@ def test_whose_table_and_what_next(app, tmp_path, children):
     command = last.split("next: gputally ")[1].split(";")[0].split()
     got = json.loads(tool(*command, "-f", "json", cwd=tmp_path).stdout)
     assert len(got["processes"]) == (children if children < 5 else 1)
-    assert ("several files as one" in last) == (children > 4)
+    assert ("takes several files" in last) == (children > 4)
 
 
 @pytest.mark.parametrize("way", ["run", "plain"])

@@ -107,7 +107,7 @@ START_TEST(formats)
     PARSE("GPUTALLY_FORMAT=tabel");
     ck_assert_uint_eq(c.formats, GT_FORMAT_TABLE | GT_FORMAT_JSON);
     warned("GPUTALLY_FORMAT=tabel", "did you mean table?");
-    warned("GPUTALLY_FORMAT", "known: table json csv tree none");
+    warned("GPUTALLY_FORMAT", "known: table json csv tree folded tvm tvm-csv tvm-table none");
     PARSE("GPUTALLY_FORMAT=-json");
     warned("GPUTALLY_FORMAT", "unknown name '-json'");
     PARSE("GPUTALLY_FORMAT=none,json");
@@ -128,7 +128,8 @@ START_TEST(sources)
     OK("GPUTALLY_SOURCES=all,-api");
     ck_assert_uint_eq(c.sources, all_sources & ~(1u << GT_SOURCE_API));
     PARSE("GPUTALLY_SOURCES=nvtc");
-    warned("GPUTALLY_SOURCES=nvtc", "did you mean nvtx? (known: all api itt nvtx onednn torch)");
+    warned("GPUTALLY_SOURCES=nvtc",
+           "did you mean nvtx? (known: all api itt kokkos nvtx onednn roctx torch)");
     ck_assert_uint_eq(c.sources, BY_DEFAULT);
 }
 END_TEST
@@ -294,6 +295,97 @@ START_TEST(too_long)
 }
 END_TEST
 
+START_TEST(windows)
+{
+    static const struct {
+        const char *text;
+        int kind;
+        uint64_t a, b;
+        const char *range;
+    } cases[] = {
+        {"all", GT_WINDOW_ALL, 0, 0, NULL},
+        {"paused", GT_WINDOW_PAUSED, 0, 0, NULL},
+        {"torch", GT_WINDOW_TORCH, 0, 0, NULL},
+        {"delay=2", GT_WINDOW_TIME, 2000000000, 0, NULL},
+        {"delay=0.5,duration=.25", GT_WINDOW_TIME, 500000000, 250000000, NULL},
+        {"duration=1.000000001,delay=3.", GT_WINDOW_TIME, 3000000000, 1000000001, NULL},
+        {"range=step", GT_WINDOW_RANGE, 0, 0, "step"},
+        {"range=step,skip=2,count=3", GT_WINDOW_RANGE, 2, 3, "step"},
+        {"range=step,count=3,skip=0", GT_WINDOW_RANGE, 0, 3, "step"},
+        {"range=f<a,b>,count=1", GT_WINDOW_RANGE, 0, 1, "f<a,b>"},
+        {"range=d:a=b c", GT_WINDOW_RANGE, 0, 0, "d:a=b c"},
+    };
+    static const char *const refused[] = {"al",
+                                          "all,paused",
+                                          "delay",
+                                          "delay=",
+                                          "delay=0",
+                                          "delay=-1",
+                                          "delay=1s",
+                                          "delay=1e3",
+                                          "delay=1,delay=2",
+                                          "delay=1,",
+                                          "duration=1,range=a",
+                                          "delay=1000001",
+                                          "delay=.",
+                                          "delay=1.0000000001",
+                                          "range=",
+                                          "range=,skip=1",
+                                          "range=a,count=0",
+                                          "range=a,skip=-1",
+                                          "range=a,skip=1,skip=2",
+                                          "range=f<a,skip=x>,skip=",
+                                          "range=a,count=",
+                                          "torch,delay=1",
+                                          "range=a,skip=18446744073709551615,count=1",
+                                          "range=a,skip=18446744073709551616"};
+    char text[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "GPUTALLY_WINDOW=%s", cases[i].text);
+        OK(text);
+        const struct gt_window_spec *w = &c.window;
+        ck_assert_msg((int)w->kind == cases[i].kind, "%s", text);
+        ck_assert_uint_eq(w->kind == GT_WINDOW_RANGE ? w->skip : w->delay_ns, cases[i].a);
+        ck_assert_uint_eq(w->kind == GT_WINDOW_RANGE ? w->count : w->duration_ns, cases[i].b);
+        if (cases[i].range) {
+            ck_assert_uint_eq(w->range_bytes, strlen(cases[i].range));
+            ck_assert_mem_eq(w->range, cases[i].range, w->range_bytes);
+        }
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        snprintf(text, sizeof text, "GPUTALLY_WINDOW=%s", refused[i]);
+        PARSE(text);
+        warned(text, "give all, paused, torch, delay=S");
+        ck_assert_int_eq(c.window.kind, GT_WINDOW_ALL);
+    }
+}
+END_TEST
+
+/* Labels are matched as the views show them, byte by byte. */
+START_TEST(labels)
+{
+#define LABEL(domain, name) (&(struct gt_label){domain, name, strlen(domain), strlen(name)})
+#define MATCH(glob, domain, name) gt_config_match(glob, strlen(glob), LABEL(domain, name))
+    ck_assert(MATCH("a:b", "a", "b"));
+    ck_assert(MATCH("a:b", "", "a:b"));
+    ck_assert(!MATCH("b", "a", "b"));
+    ck_assert(MATCH("*b", "a", "b"));
+    ck_assert(MATCH("*:b", "a", "b") && !MATCH("*:b", "", "b"));
+    ck_assert(MATCH("a?b*", "a", "bcd") && MATCH("*", "", "") && MATCH("", "", ""));
+    ck_assert(!MATCH("", "", "x") && !MATCH("?", "", ""));
+    ck_assert(MATCH("a:*b*c", "a", "xbxbxc") && !MATCH("a:*b*c", "a", "xcxbx"));
+    ck_assert(MATCH("a,b", "", "a,b"));
+    OK("GPUTALLY_INCLUDE=a*,d:*", "GPUTALLY_EXCLUDE=ab*,*:x");
+    ck_assert(!gt_config_left_out(&c, LABEL("", "aa")) && gt_config_left_out(&c, LABEL("", "ab")));
+    ck_assert(!gt_config_left_out(&c, LABEL("d", "y")) && gt_config_left_out(&c, LABEL("d", "x")));
+    ck_assert(gt_config_left_out(&c, LABEL("", "z")));
+    OK("GPUTALLY_EXCLUDE=ab*,,");
+    ck_assert(!gt_config_left_out(&c, LABEL("", "z")) && !gt_config_left_out(&c, LABEL("", "")));
+    OK("A=1");
+    ck_assert(!gt_config_left_out(&c, LABEL("", "ab")));
+}
+END_TEST
+
 START_TEST(globs)
 {
     ck_assert(gt_config_glob("*", "anything"));
@@ -328,6 +420,8 @@ int main(void)
     tcase_add_test(t, unknown_variable);
     tcase_add_test(t, too_long);
     tcase_add_test(t, globs);
+    tcase_add_test(t, windows);
+    tcase_add_test(t, labels);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

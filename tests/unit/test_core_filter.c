@@ -94,8 +94,12 @@ START_TEST(every_kind)
     ck_assert_int_eq(gt_pop_token(GROUP(API), 7), 0);
     ck_assert_int_eq(gt_op_push(&(struct gt_op){.name = "no", .token = 9}), 0);
     gt_op_pop(9);
-    ck_assert_uint_eq(rd_only()->excluded, 5);
-    ck_assert_uint_eq(rd_calls(rd_self(), 0), 3);
+    gt_span(API, &no, 10, 20);
+    gt_span(API, &(struct gt_attr){.name = "span"}, 10, 20);
+    gt_op_push(&(struct gt_op){.name = "op", .token = 9});
+    gt_op_pop(9);
+    ck_assert_uint_eq(rd_only()->excluded, 6);
+    ck_assert_uint_eq(rd_calls(rd_self(), 0), 5);
     ck_assert_uint_eq(rd_only()->unbalanced, 0);
     ck_assert_uint_eq(rd_only()->depth, 0);
 }
@@ -145,6 +149,16 @@ START_TEST(long_names)
 }
 END_TEST
 
+/* Memory outside of operators has a name too. */
+START_TEST(memory)
+{
+    setenv("GPUTALLY_EXCLUDE", "?memory]", 1);
+    gt_op_memory(64, GT_MEMORY_CPU);
+    ck_assert_uint_eq(rd_only()->excluded, 1);
+    ck_assert_uint_eq(rd_calls(rd_self(), 0), 0);
+}
+END_TEST
+
 /* What is left out leaves from below others, and is open when its thread ends. */
 START_TEST(overlapped)
 {
@@ -174,6 +188,7 @@ int main(void)
     tcase_add_test(t, every_kind);
     tcase_add_test(t, hundred_thousand);
     tcase_add_test(t, long_names);
+    tcase_add_test(t, memory);
     tcase_add_test(t, overlapped);
     return rd_run(s);
 }

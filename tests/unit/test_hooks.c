@@ -1,14 +1,37 @@
-/* The hook tables: sorted as the searches by halves need them, every NVTX callback there once. */
+/* The hook tables: sorted as the searches by halves need them, each name with the prefix that
+ * its table is found by, every NVTX callback there once. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define EXPORT(name)
 #define HOOK(name, ...) #name,
+#define OWN(name, ...) #name,
+static const char *const kokkos[] = {
+#include "preload/hooks/kokkos.def"
+};
 static const char *const nvtx[] = {
 #include "preload/hooks/nvtx.def"
 };
+static const char *const roctx[] = {
+#include "preload/hooks/roctx.def"
+};
+#define CALL(name, ...) #name,
+static const char *const itt[] = {
+#include "preload/hooks/itt.def"
+};
+#undef CALL
 #undef HOOK
+#undef OWN
+#define TABLE(names, prefix) names, sizeof(names) / sizeof(*(names)), prefix
+static const struct {
+    const char *const *names;
+    size_t count;
+    const char *prefix;
+} tables[] = {
+    {TABLE(itt, "")}, {TABLE(kokkos, "kokkosp_")}, {TABLE(nvtx, "nvtx")}, {TABLE(roctx, "roctx")}};
+#define TABLES (int)(sizeof(tables) / sizeof(*tables))
+
 enum { CORE, CORE2 };
 #define HOOK(name, module, id, ...) {module, id},
 static const struct {
@@ -19,32 +42,20 @@ static const struct {
 #undef HOOK
 #define COUNT (sizeof(nvtx) / sizeof(*nvtx))
 
-/* ITT's are searched by halves in __itt_api_init, with the prefix that all have. */
-#define CALL(name, ...) #name,
-static const char *const itt[] = {
-#include "preload/hooks/itt.def"
-};
-#undef CALL
-
-static const struct table {
-    const char *const *names;
-    size_t count;
-} sorted_tables[] = {{nvtx, COUNT}, {itt, sizeof(itt) / sizeof(*itt)}};
-
 START_TEST(sorted)
 {
-    const struct table *t = &sorted_tables[_i];
-
-    for (size_t i = 1; i < t->count; i++)
-        ck_assert_msg(strcmp(t->names[i - 1], t->names[i]) < 0, "%s stands before %s",
-                      t->names[i - 1], t->names[i]);
+    for (size_t i = 1; i < tables[_i].count; i++)
+        ck_assert_str_lt(tables[_i].names[i - 1], tables[_i].names[i]);
 }
 END_TEST
 
 START_TEST(prefixed)
 {
-    for (size_t i = 0; i < COUNT; i++)
-        ck_assert_int_eq(strncmp(nvtx[i], "nvtx", 4), 0);
+    const char *prefix = tables[_i].prefix;
+
+    ck_assert_uint_gt(tables[_i].count, 0);
+    for (size_t i = 0; i < tables[_i].count; i++)
+        ck_assert_int_eq(strncmp(tables[_i].names[i], prefix, strlen(prefix)), 0);
 }
 END_TEST
 
@@ -69,8 +80,8 @@ int main(void)
     SRunner *r;
     int failed;
 
-    tcase_add_loop_test(c, sorted, 0, sizeof(sorted_tables) / sizeof(*sorted_tables));
-    tcase_add_test(c, prefixed);
+    tcase_add_loop_test(c, sorted, 0, TABLES);
+    tcase_add_loop_test(c, prefixed, 0, TABLES);
     tcase_add_test(c, complete);
     suite_add_tcase(s, c);
     r = srunner_create(s);

@@ -137,6 +137,17 @@ static void judge(const struct gt_row *row, struct gt_cfi *out)
         return;
     }
 #endif
+#ifdef __aarch64__
+    if (row->cfa == GT_CFA_REGISTER && row->cfa_reg == GT_COLUMN_SP && row->cfa_off >= 0 &&
+        row->cfa_off <= MAX_OFF && row->cfa_off % 8 == 0 && row->ra.where == GT_SAVED_NOT &&
+        row->fp.where == GT_SAVED_NOT && row->sp.where == GT_SAVED_NOT) {
+        out->kind = GT_CFI_SIMPLE;
+        out->leaf = 1;
+        out->cfa_off = (uint32_t)row->cfa_off;
+        out->ra_signed = row->ra_signed;
+        return;
+    }
+#endif
     if (row->cfa != GT_CFA_REGISTER ||
         (row->cfa_reg != GT_COLUMN_SP && row->cfa_reg != GT_COLUMN_FP) || row->cfa_off < 8 ||
         row->cfa_off > MAX_OFF || row->cfa_off % 8 || row->sp.where != GT_SAVED_NOT ||

@@ -47,6 +47,7 @@ struct gt_cfi {
     int signal;    /* 1: the frame that a signal handler returns to; kind is GT_CFI_OTHER */
     int realigned; /* 1: CFA = the word at frame pointer - cfa_off, and the caller's frame pointer
                       is the word at the frame pointer; the stack was aligned at run time */
+    int leaf;      /* 1: both still are in their registers; only cfa_off is told (aarch64) */
     int from_fp;   /* 1: CFA = frame pointer + cfa_off, 0: stack pointer + cfa_off */
     int ra_signed; /* 1: the return address carries a pointer authentication code */
     uint32_t cfa_off; /* bytes, a multiple of 8 */

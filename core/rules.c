@@ -85,6 +85,8 @@ static uint64_t learn(uint64_t pc)
         return GT_RULE_SIGNAL;
     if (c.kind != GT_CFI_SIMPLE)
         return GT_RULE_UNKNOWN;
+    if (c.leaf)
+        return GT_RULE_LEAF | (uint64_t)c.cfa_off << 42 | (c.ra_signed ? GT_RULE_SIGNED : 0);
     if (c.realigned)
         return GT_RULE_REALIGNED | (uint64_t)c.cfa_off << 42;
     return (uint64_t)c.cfa_off | (uint64_t)c.ra_off << 21 | (uint64_t)c.fp_off << 42 |

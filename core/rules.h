@@ -25,6 +25,9 @@
 #define GT_RULE_SIGNAL (GT_RULE_SPECIAL | 24)  /* the caller is in the kernel's struct ucontext */
 /* See struct gt_cfi; bits 42..63: frame pointer - place of the CFA. */
 #define GT_RULE_REALIGNED (GT_RULE_SPECIAL | 32)
+/* aarch64: both are in their registers; bits 42..63: CFA - stack pointer. Only of use where a
+ * signal interrupted, since a call overwrites the return address's register. */
+#define GT_RULE_LEAF (GT_RULE_SPECIAL | 40)
 #define GT_RULE_KIND(value) ((value)&0x3c)
 
 #define GT_RULE_CFA(value) ((value)&0x1ffff8)

@@ -75,13 +75,18 @@ struct walk {
     uint32_t met; /* kept frames that are still there, outermost first */
 };
 
-/* The kernel's struct ucontext of x86-64, as a signal handler's return finds it at the stack
- * pointer: which words hold the interrupted registers. */
-enum { UC_FP = 15, UC_SP = 20, UC_PC = 21, UC_WORDS = 64 };
+/* The kernel's frame as a signal handler's return finds it at the stack pointer: which words of it
+ * hold the interrupted registers. */
+#ifdef __x86_64__
+enum { UC_FP = 15, UC_SP = 20, UC_PC = 21, UC_LR = UC_PC /* none */, UC_WORDS = 64 };
+#else
+enum { UC_FP = 68, UC_LR = 69, UC_SP = 70, UC_PC = 71, UC_WORDS = 80 };
+#endif
 
 /* Where a walk is: a frame's return address and the registers after that return. */
 struct at {
     uint64_t pc, sp, fp;
+    uint64_t lr; /* of an interrupted instruction */
 };
 
 /* The caller of a signal handler's frame: what the signal interrupted. 0: the frame does not lie in
@@ -93,9 +98,30 @@ static READS_STACK int step_signal(struct gt_stack *s, struct at *at)
     if ((s->stacks[0].hi - at->sp) / 8 < UC_WORDS || !uc[UC_PC] || uc[UC_PC] & GT_TRIE_EXACT ||
         !gt_where_stack(s, uc[UC_SP]))
         return 0;
-    *at = (struct at){uc[UC_PC] | GT_TRIE_EXACT, uc[UC_SP], uc[UC_FP]};
+    *at = (struct at){uc[UC_PC] | GT_TRIE_EXACT, uc[UC_SP], uc[UC_FP], uc[UC_LR]};
     return 1;
 }
+
+#ifdef __aarch64__
+/* Is `pc` where signal handlers return to? There is no unwind data for it. */
+static READS_STACK int is_sigreturn(struct gt_stack *s, uint64_t pc)
+{
+    const uint32_t *code = (const uint32_t *)pc;
+
+    return pc % 4 == 0 && gt_where_code(s, pc) && s->code[0].hi - pc >= 8 &&
+           code[0] == 0xd2801168 /* mov x8, #139 */ && code[1] == 0xd4000001 /* svc #0 */;
+}
+
+static int step_leaf(struct gt_stack *s, uint64_t rule, struct at *at)
+{
+    uint64_t size = GT_RULE_FP(rule);
+
+    if (!(at->pc & GT_TRIE_EXACT) || size > s->stacks[0].hi - at->sp)
+        return 0;
+    *at = (struct at){plain(at->lr, rule), at->sp + size, at->fp, 0};
+    return 1;
+}
+#endif
 
 /* The caller of a function that aligned its stack. */
 static READS_STACK int step_realigned(const struct gt_stack *s, uint64_t rule, struct at *at)
@@ -107,15 +133,33 @@ static READS_STACK int step_realigned(const struct gt_stack *s, uint64_t rule, s
     cfa = *(const uint64_t *)where;
     if (cfa - at->fp < 16 || cfa - at->fp > hi - at->fp)
         return 0;
-    *at = (struct at){*(const uint64_t *)(cfa - 8), cfa, *(const uint64_t *)at->fp};
+    *at = (struct at){*(const uint64_t *)(cfa - 8), cfa, *(const uint64_t *)at->fp, 0};
     return 1;
+}
+
+/* The caller of a frame with a special rule. MET: there it is. */
+static enum ending step_special(struct gt_stack *s, uint64_t *rule, struct at *at)
+{
+    if (*rule == GT_RULE_END)
+        return WHOLE;
+#ifdef __aarch64__
+    if (*rule == GT_RULE_UNKNOWN && is_sigreturn(s, at->pc))
+        *rule = GT_RULE_SIGNAL;
+    if (GT_RULE_KIND(*rule) == GT_RULE_LEAF)
+        return step_leaf(s, *rule, at) ? MET : UNCOVERED;
+#endif
+    if (*rule == GT_RULE_UNKNOWN)
+        return UNCOVERED;
+    if (*rule == GT_RULE_SIGNAL)
+        return step_signal(s, at) ? MET : BROKEN;
+    return step_realigned(s, *rule, at) ? MET : BROKEN;
 }
 
 /* Walks inwards out, until it meets one of the outermost `met` kept frames that is unchanged. */
 static READS_STACK enum ending walk(struct gt_stack *s, const struct gt_regs *from, uint64_t seed,
                                     struct walk *w)
 {
-    struct at at = {from->pc, from->sp, from->fp};
+    struct at at = {from->pc, from->sp, from->fp, 0};
     const struct gt_kept *kept = &s->frames[w->met];
     struct gt_step *step = s->steps, *last = step + s->limit;
     struct gt_rule *r;
@@ -154,10 +198,14 @@ static READS_STACK enum ending walk(struct gt_stack *s, const struct gt_regs *fr
         uint64_t base = at.sp;
         if (unlikely(value & (GT_RULE_FROM_FP | GT_RULE_SPECIAL))) {
             if (value & GT_RULE_SPECIAL) {
-                e = value == GT_RULE_END ? WHOLE : value == GT_RULE_UNKNOWN ? UNCOVERED : BROKEN;
-                if (e != BROKEN || !(value == GT_RULE_SIGNAL ? step_signal(s, &at)
-                                                             : step_realigned(s, value, &at))) {
+                e = step_special(s, &step->rule, &at);
+                if (e != MET) {
                     step++;
+                    break;
+                }
+                if (!at.pc) {
+                    *++step = (struct gt_step){.sp = at.sp};
+                    e = WHOLE;
                     break;
                 }
                 hi = s->stacks[0].hi;
@@ -210,6 +258,8 @@ static struct gt_kept_slot *add_slots(struct gt_kept_slot *to, const struct gt_s
     if (rule == GT_RULE_SIGNAL) {
         if (caller_mask)
             *to++ = slot_at(step->sp + UC_FP * 8);
+        if (UC_LR != UC_PC)
+            *to++ = slot_at(step->sp + UC_LR * 8);
         *to++ = slot_at(step->sp + UC_SP * 8);
         *to++ = slot_at(step->sp + UC_PC * 8);
     } else if (GT_RULE_KIND(rule) == GT_RULE_REALIGNED) {
@@ -217,7 +267,7 @@ static struct gt_kept_slot *add_slots(struct gt_kept_slot *to, const struct gt_s
             *to++ = slot_at(step->fp);
         *to++ = slot_at(cfa - 8);
         *to++ = slot_at(step->fp - saved);
-    } else if (rule != GT_RULE_END) {
+    } else if (rule != GT_RULE_END && GT_RULE_KIND(rule) != GT_RULE_LEAF) {
         if (saved && caller_mask)
             *to++ = slot_at(cfa - saved);
         *to++ = slot_at(cfa - GT_RULE_RA(rule));
@@ -228,8 +278,11 @@ static struct gt_kept_slot *add_slots(struct gt_kept_slot *to, const struct gt_s
 /* Does the frame pointer matter to this rule or, where it comes through unchanged, further out? */
 static inline uint64_t fp_mask(uint64_t rule, uint64_t caller_mask)
 {
-    if (unlikely(rule & (GT_RULE_SPECIAL | GT_RULE_FROM_FP)))
-        return rule & GT_RULE_FROM_FP || GT_RULE_KIND(rule) == GT_RULE_REALIGNED ? ~UINT64_C(0) : 0;
+    if (unlikely(rule & (GT_RULE_SPECIAL | GT_RULE_FROM_FP))) {
+        if (rule & GT_RULE_FROM_FP || GT_RULE_KIND(rule) == GT_RULE_REALIGNED)
+            return ~UINT64_C(0);
+        return GT_RULE_KIND(rule) == GT_RULE_LEAF ? caller_mask : 0;
+    }
     return GT_RULE_FP(rule) ? 0 : caller_mask;
 }
 

@@ -54,7 +54,7 @@ struct gt_step {
     uint64_t rule;
 };
 
-/* One thread's. About 64 KiB, zeroed by whoever makes it; then gt_stack_init. */
+/* One thread's. About 72 KiB, zeroed by whoever makes it; then gt_stack_init. */
 struct gt_stack {
     uint32_t count;      /* frames kept; 0: nothing to go by */
     uint32_t limit;      /* frames, at most GT_STACK_DEPTH */
@@ -77,7 +77,7 @@ struct gt_stack {
         struct {
             /* outermost first, from [1] on; [0] lies above all stacks */
             struct gt_kept frames[GT_STACK_DEPTH + 1];
-            struct gt_kept_slot slots[3 * GT_STACK_DEPTH];
+            struct gt_kept_slot slots[4 * GT_STACK_DEPTH];
         };
         struct { /* libunwind's; big enough for the cursor of every version */
             uint64_t cursor[4096];

@@ -113,11 +113,13 @@ may_step(struct gt_stack *s, const struct gt_regs *r, int exact)
                (unw.is_signal_frame(s->cursor) <= 0 || hi - r->sp >= SIGNAL_FRAME);
     if (rule == GT_RULE_SIGNAL)
         return hi - r->sp >= SIGNAL_FRAME;
-    if ((rule & (GT_RULE_FROM_FP | GT_RULE_SPECIAL)) &&
+    if ((rule & GT_RULE_FROM_FP || GT_RULE_KIND(rule) == GT_RULE_REALIGNED) &&
         (unw.get_reg(s->cursor, REG_FP, &base) || base - r->sp > hi - r->sp))
         return 0;
     if (!(rule & GT_RULE_SPECIAL))
         return base + GT_RULE_CFA(rule) <= hi;
+    if (GT_RULE_KIND(rule) == GT_RULE_LEAF)
+        return 1;
     /* realigned */
     uint64_t at = base - GT_RULE_FP(rule);
     return at - r->sp <= hi - r->sp - 8 && *(const uint64_t *)at - r->sp - 8 <= hi - r->sp - 8;

@@ -23,7 +23,7 @@ static _Atomic long judge_left = 1L << 40;
 
 static inline void *judge_own(size_t bytes)
 {
-    if ((judge_left -= (long)bytes) < 0)
+    if (atomic_fetch_sub(&judge_left, (long)bytes) < (long)bytes)
         return NULL;
     void **p = calloc(1, bytes + 64);
     do

@@ -176,7 +176,7 @@ START_TEST(only_outermost_differs)
     uint32_t ids[2];
     judge_open();
     mine = judge_stack(DEPTH);
-    for (int i = 0; i < 6; i++) {
+    for (volatile int i = 0; i < 6; i++) { /* not unrolled */
         if (i % 2) {
             at_depth(20, once);
             KEEP;

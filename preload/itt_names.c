@@ -148,7 +148,7 @@ static int plain_room(void)
 {
     uint64_t half;
 
-    gt_core_init(); /* a handle may be made before anything is recorded */
+    gt_core_init();                     /* a handle may be made before anything is recorded */
     half = gt_config.memory_bytes / 16; /* where there is little, gt_keep has an eighth */
     return atomic_load_explicit(&handle_count, memory_order_relaxed) < PLAIN_HANDLES &&
            atomic_load_explicit(&plain_bytes, memory_order_relaxed) <

@@ -147,6 +147,12 @@ def test_each_source_is_switched_by_its_name(sources, has, app, tmp_path):
         assert (done.stdout, done.stderr, found) == ("collector: none\ndone\n", "", [])
 
 
+def test_its_resume_opens_a_window_that_waits_for_one(app, tmp_path):
+    """The first resume comes late and has no pause: only what comes after it is recorded."""
+    assert run(app("itt_basic"), options=["--window=paused"], cwd=tmp_path).returncode == 0
+    assert counts(load_report(tmp_path)) == {"alpha:running": 3}
+
+
 def test_a_source_that_is_off_is_not_paused_by(app, tmp_path):
     """--sources=-itt: the program's pause and detach concern nobody."""
     done = run(app("itt_basic"), options=["--sources=-itt"], cwd=tmp_path)

@@ -12,6 +12,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include "preload/abi/nvtx.h"
+#include "preload/dl.h"
+#include "preload/hook.h"
+#include "preload/snapshot.h"
 #include "tests/apps/itt_client.h"
 
 #define PROCESSES 12
@@ -25,6 +28,31 @@ int gt_torch_live(void); /* PyTorch is not here */
 int gt_torch_live(void)
 {
     return 0;
+}
+
+/* In place of preload/dl.c and exit.c, which stand in front of libc: nobody asks where we are,
+ * ROCTX has no library behind us, and no report is made. */
+int gt_snapshot_flush(void)
+{
+    return 0;
+}
+
+const char *gt_dl_self(void)
+{
+    return NULL;
+}
+
+const char *gt_dl_environment(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+void *gt_dl_behind(const char *name, const char *const *libraries)
+{
+    (void)name;
+    (void)libraries;
+    return NULL;
 }
 
 /* ---- the sources ---- */
@@ -169,6 +197,66 @@ static void itt_value(const char *text, int value)
     ITT(counter_set_value, GET(counter_create_typed, text, "library", GT_ITT_S64), &v);
 }
 
+/* What Kokkos would have asked our library for. */
+static void *kokkos(const char *name)
+{
+    for (size_t i = 0; i < gt_kokkos_hooks.count; i++)
+        if (strcmp(gt_kokkos_hooks.hooks[i].name, name) == 0)
+            return (void *)gt_kokkos_hooks.hooks[i].fn;
+    ck_abort_msg("no %s", name);
+    return NULL;
+}
+
+static void (*kokkos_push_region)(const char *);
+static void (*kokkos_pop_region)(void);
+static void (*kokkos_event)(const char *);
+static void (*kokkos_begin_for)(const char *, uint32_t, uint64_t *);
+static void (*kokkos_end_for)(uint64_t);
+
+static void kokkos_start(void)
+{
+    *(void **)&kokkos_push_region = kokkos("kokkosp_push_profile_region");
+    *(void **)&kokkos_pop_region = kokkos("kokkosp_pop_profile_region");
+    *(void **)&kokkos_event = kokkos("kokkosp_profile_event");
+    *(void **)&kokkos_begin_for = kokkos("kokkosp_begin_parallel_for");
+    *(void **)&kokkos_end_for = kokkos("kokkosp_end_parallel_for");
+}
+
+static int kokkos_push(const char *text)
+{
+    kokkos_push_region(text);
+    return UNTOLD;
+}
+
+static int kokkos_pop(void)
+{
+    kokkos_pop_region();
+    return UNTOLD;
+}
+
+static void kokkos_mark(const char *text)
+{
+    kokkos_event(text);
+}
+
+static uint64_t kokkos_enter(const char *text)
+{
+    uint64_t id = 0;
+    kokkos_begin_for(text, 0, &id);
+    return id;
+}
+
+static void kokkos_leave(uint64_t id)
+{
+    kokkos_end_for(id);
+}
+
+int roctxRangePushA(const char *);
+int roctxRangePop(void);
+void roctxMarkA(const char *);
+uint64_t roctxRangeStartA(const char *);
+void roctxRangeStop(uint64_t);
+
 static const struct voice {
     uint32_t source;
     const char *domain;
@@ -178,6 +266,9 @@ static const struct voice {
     uint64_t (*start)(const char *text); /* what `end` takes */
     void (*end)(uint64_t id);
     void (*value)(const char *text, int value);
+    uint64_t (*enter)(const char *text); /* a range of this thread that is ended by what it gives */
+    void (*leave)(uint64_t id);
+    uint32_t category; /* of such a range, which is not the user's */
 } voices[] = {
     {GT_SOURCE_API, "", gputally_range_push, gputally_range_pop, api_mark, gputally_range_start,
      api_end, api_value},
@@ -190,6 +281,10 @@ static const struct voice {
      itt_value},
     {GT_SOURCE_ITT, "older", itt_push_older, itt_pop_older, NULL, itt_start_older, itt_end_older,
      NULL},
+    {GT_SOURCE_KOKKOS, "", kokkos_push, kokkos_pop, kokkos_mark, .enter = kokkos_enter,
+     .leave = kokkos_leave, .category = 1},
+    {GT_SOURCE_ROCTX, "", roctxRangePushA, roctxRangePop, roctxMarkA, roctxRangeStartA,
+     roctxRangeStop, NULL},
 };
 #define VOICES (sizeof voices / sizeof *voices)
 
@@ -198,14 +293,14 @@ static const struct voice {
 struct place {
     uint32_t parent, first, next; /* first child, next sibling; 0: none */
     const struct voice *voice;
-    int kind, name;
+    int kind, name, entered; /* entered: by `enter` */
     uint64_t count, self, total;
     int64_t values;
 };
 struct open {
     uint32_t place;
     const struct voice *voice;
-    uint64_t t0, self;
+    uint64_t t0, self, id; /* id: what `leave` takes, 0: it ends by `pop` */
     int silent;
 };
 /* A thread. */
@@ -249,13 +344,13 @@ static uint32_t rnd(uint32_t n)
 static const char *const texts[] = {"f", "forward", "backward pass", "matmul"};
 enum { NAMES = sizeof texts / sizeof *texts };
 
-static struct place *place_of(uint32_t parent, const struct voice *v, int kind, int name, int make)
+static struct place *place_of(uint32_t parent, const struct voice *v, int kind, int name,
+                              int entered, int make)
 {
     uint32_t i;
     for (i = side->places[parent].first; i; i = side->places[i].next) {
         struct place *p = &side->places[i];
-        if (p->voice->source == v->source && strcmp(p->voice->domain, v->domain) == 0 &&
-            p->kind == kind && p->name == name)
+        if (p->voice == v && p->kind == kind && p->name == name && p->entered == entered)
             return p;
     }
     if (!make)
@@ -266,7 +361,8 @@ static struct place *place_of(uint32_t parent, const struct voice *v, int kind, 
                                      .next = side->places[parent].first,
                                      .voice = v,
                                      .kind = kind,
-                                     .name = name};
+                                     .name = name,
+                                     .entered = entered};
     side->places[parent].first = i;
     return &side->places[i];
 }
@@ -303,31 +399,47 @@ static int paused(void)
 
 /* ---- what may happen, and what it does to the model ---- */
 
+static void opened(const struct voice *v, int name, uint64_t id)
+{
+    RD_MUST(side->depth < OPEN, "the model is full");
+    side->stack[side->depth] = (struct open){
+        .place = paused() ? here()
+                          : (uint32_t)(place_of(here(), v, GT_KIND_RANGE, name, id != 0, 1) -
+                                       side->places),
+        .voice = v,
+        .t0 = gt_test_ticks,
+        .id = id,
+        .silent = paused()};
+    side->silent += (uint64_t)paused();
+    side->depth++;
+}
+
 static void push(const struct voice *v, int name)
 {
     char text[64]; /* at another place, with other junk behind it, each time */
     char *s = text + rnd(8);
     memset(text, (int)rnd(256), sizeof text);
     strcpy(s, texts[name]);
+    if (v->enter && rnd(2)) {
+        opened(v, name, v->enter(s));
+        return;
+    }
     int got = v->push(s);
     if (got != UNTOLD)
         SAME(got, level(side->depth, v));
-    RD_MUST(side->depth < OPEN, "the model is full");
-    side->stack[side->depth] = (struct open){
-        .place = paused() ? here()
-                          : (uint32_t)(place_of(here(), v, GT_KIND_RANGE, name, 1) - side->places),
-        .voice = v,
-        .t0 = gt_test_ticks,
-        .silent = paused()};
-    side->silent += (uint64_t)paused();
-    side->depth++;
+    opened(v, name, 0);
 }
 
-static void pop(const struct voice *v)
+/* What ends is the topmost of that voice, or the one with that id. */
+static void pop(const struct voice *v, uint64_t id)
 {
-    int got = v->pop(), i;
+    int got = UNTOLD, i;
+    if (id)
+        v->leave(id);
+    else
+        got = v->pop();
     for (i = side->depth - 1; i >= 0; i--)
-        if (side->stack[i].voice == v)
+        if (side->stack[i].voice == v && side->stack[i].id == id)
             break;
     if (got != UNTOLD)
         SAME(got, i < 0 ? -1 : level(i, v));
@@ -350,13 +462,19 @@ static void pop(const struct voice *v)
     side->depth--;
 }
 
+static void pop_one(int i)
+{
+    struct open o = side->stack[i];
+    pop(o.voice, o.id);
+}
+
 static void mark(const struct voice *v, int name)
 {
     v->mark(texts[name]);
     if (paused())
         side->silent++;
     else
-        place_of(here(), v, GT_KIND_MARK, name, 1)->count++;
+        place_of(here(), v, GT_KIND_MARK, name, 0, 1)->count++;
 }
 
 static void value(const struct voice *v, int name)
@@ -369,7 +487,7 @@ static void value(const struct voice *v, int name)
         return;
     }
     /* ITT's counters have their own domain: that of the voice */
-    p = place_of(0, v, GT_KIND_COUNTER, name, 1);
+    p = place_of(0, v, GT_KIND_COUNTER, name, 0, 1);
     p->count++;
     p->values += n;
 }
@@ -393,7 +511,7 @@ static void finish(int i)
     started[i] = started[--started_count];
     if (s.silent)
         return;
-    struct place *p = place_of(0, s.voice, GT_KIND_ASYNC, s.name, 1);
+    struct place *p = place_of(0, s.voice, GT_KIND_ASYNC, s.name, 0, 1);
     p->count++;
     p->total += gt_test_ticks - s.t0;
 }
@@ -450,9 +568,9 @@ static void one_event(void)
     } else if (what < (side->depth < depth_wanted ? 70u : 45u)) {
         push(v, name);
     } else if (side->depth && rnd(4)) {
-        pop(side->stack[side->depth - 1].voice); /* as a program in order does */
+        pop_one(side->depth - 1); /* as a program in order does */
     } else {
-        pop(v);
+        pop(v, v->leave && rnd(2) ? (uint64_t)1 << 40 | rnd(9) : 0); /* perhaps nobody's */
     }
 }
 
@@ -463,7 +581,7 @@ static void end_all(void)
     ITT(resume);
     itt_paused = 0;
     while (side->depth) {
-        pop(side->stack[rnd((uint32_t)side->depth)].voice);
+        pop_one((int)rnd((uint32_t)side->depth));
         pass(rnd(10));
     }
     while (started_count)
@@ -497,13 +615,14 @@ static void compare(struct rd v, const struct gt_slot *s)
     for (uint32_t i = 2; i < s->node_count; i++) {
         const struct gt_node *n = rd_node(v, s, i);
         const struct place *p = place_of(side->of_node[n->parent], voice_of(v, n), n->kind,
-                                         name_of(rd_text(v, n->key)), 0);
+                                         name_of(rd_text(v, n->key)), n->category != 0, 0);
         SAME(p != NULL, 1);
         side->of_node[i] = (uint32_t)(p - side->places);
         SAME(n->count, p->count);
         SAME(n->total_ticks, p->total);
         SAME(n->self_ticks, p->self);
-        SAME(n->scope, GT_SCOPE_USER);
+        SAME(n->category, p->entered ? p->voice->category : 0);
+        SAME(n->scope, p->entered ? GT_SCOPE_FUNCTION : GT_SCOPE_USER);
         if (n->extra) {
             const struct gt_extra *x = rd_at(v, n->extra, sizeof *x);
             SAME(x->count, p->count);
@@ -572,6 +691,7 @@ START_TEST(interleaved)
     state = seed * 0x9e3779b97f4a7c15u + 1;
     gt_test_ticks = (uint64_t)1 << 40;
     __itt_api_init(&itt_global, -1);
+    kokkos_start();
     itt_one = GET(domain_create, "library");
     nvtx_domain = nvtxDomainCreateA("library");
     sem_init(&over, 0, 0);

@@ -67,7 +67,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
 $(B)/gputally: $(CLI_OBJ)
-	$(call say,LINK)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON_LIBS) -lm
+	$(call say,LINK)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON_LIBS) -lm -ldl
 
 # The version script is anonymous and made from the hook tables: a named node would hide our wrappers
 # from references that ask for a version.

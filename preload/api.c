@@ -4,7 +4,6 @@
 #include "gputally.h"
 
 #include "core/record.h"
-#include "preload/snapshot.h"
 
 #define TAG(domain_id) GT_TAG(GT_SOURCE_API, domain_id, 0)
 #define GROUP(domain_id) GT_TAG_GROUP(TAG(domain_id))
@@ -98,9 +97,4 @@ int gputally_resume(void)
     if (on())
         gt_resume();
     return 0;
-}
-
-int gputally_flush(void)
-{
-    return on() ? gt_snapshot_flush() : 0;
 }

@@ -2,12 +2,15 @@
  * names a signal: it starts the tool and returns (about a millisecond), it waits for nothing and
  * takes no lock. A handler that was there before is called afterwards; one that the program sets
  * later replaces ours, and that is told at the end. */
+#define GPUTALLY_IMPLEMENTATION
 #include "preload/snapshot.h"
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include "gputally.h"
 #include "core/core.h"
+#include "core/record.h"
 #include "core/say.h"
 #include "core/session.h"
 #include "core/sys.h"
@@ -70,7 +73,7 @@ static int no_file(void)
     return 1;
 }
 
-int gt_snapshot_flush(void)
+static int flush(void)
 {
     int me = (int)gt_sys(SYS_gettid, 0, 0, 0, 0, 0, 0), none = 0, rc;
     if (!open_here())
@@ -86,6 +89,11 @@ int gt_snapshot_flush(void)
     rc = start(1, NULL);
     atomic_store(&owner, 0);
     return rc;
+}
+
+int gputally_flush(void)
+{
+    return gt_source_on(GT_SOURCE_API) ? flush() : 0;
 }
 
 static void handler(int sig, siginfo_t *info, void *context)

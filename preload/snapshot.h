@@ -8,8 +8,6 @@
 void gt_snapshot_init(void);
 /* When a session has been opened: starts who makes one every so many seconds, unless `run` does. */
 void gt_snapshot_opened(void);
-/* Makes one now and waits for it. 0; -1 where none could be made. Any thread. */
-int gt_snapshot_flush(void);
 /* At the end: tells if the program has taken the signal away from us. */
 void gt_snapshot_end(void);
 

@@ -7,7 +7,7 @@
 
 static uint64_t elements(const struct gt_torch_view *v)
 {
-    uint64_t n = 1;
+    uint64_t n = v->dims ? 1 : 0;
 
     for (size_t i = 0; i < v->count; i++)
         n *= (uint64_t)v->dims[i];

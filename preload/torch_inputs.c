@@ -28,6 +28,8 @@
 #define LIST_LIMIT 512u
 /* Operators that must agree, each with a size that is not 0 or 1. */
 #define PROOFS 8u
+/* Operators that may pass before: each costs some hundred system calls. */
+#define TRIES 1000u
 /* What is compared; longer ones prove nothing. */
 #define TRIED_INPUTS 16u
 
@@ -37,7 +39,8 @@ static const void *plain_vtable;
 
 enum { TRYING, PROVED, REFUSED };
 static _Atomic int state;
-static _Atomic unsigned sizes_at, list_at, proofs; /* 0: not known yet */
+static _Atomic unsigned sizes_at, list_at; /* 0: not known yet */
+static _Atomic unsigned proofs, tries;
 
 void gt_torch_inputs_init(void)
 {
@@ -53,6 +56,7 @@ void gt_torch_inputs_init(void)
     atomic_store(&sizes_at, 0);
     atomic_store(&list_at, 0);
     atomic_store(&proofs, 0);
+    atomic_store(&tries, 0);
     atomic_store(&state, undefined && vtable ? TRYING : REFUSED);
 }
 
@@ -103,10 +107,9 @@ struct list {
     size_t count;
 };
 
-static int read_in_place(const struct gt_torch_rf *rf, struct gt_torch_inputs *in)
+static int read_in_place(const struct gt_torch_rf *rf, size_t at, struct gt_torch_inputs *in)
 {
-    const struct list *list =
-        (const void *)((const char *)rf + atomic_load_explicit(&list_at, memory_order_relaxed));
+    const struct list *list = (const void *)((const char *)rf + at);
 
     if (list->count > GT_TORCH_INPUTS)
         return -1;
@@ -122,6 +125,9 @@ static int read_in_place(const struct gt_torch_rf *rf, struct gt_torch_inputs *i
 
 /* ---- by PyTorch's own function ---- */
 
+/* The sizes of a tensor without any; inputSizes says the same of what is no tensor. */
+static const int64_t no_dims[1];
+
 static int ask(const struct gt_torch_rf *rf, struct gt_torch_inputs *in)
 {
     in->owner = gt_torch_calls.input_sizes(rf, 0);
@@ -131,7 +137,8 @@ static int ask(const struct gt_torch_rf *rf, struct gt_torch_inputs *in)
     for (size_t i = 0; i < in->count; i++) {
         const struct gt_torch_dims *d = &in->owner.begin[i];
 
-        in->views[i] = (struct gt_torch_view){d->begin, (size_t)(d->end - d->begin)};
+        in->views[i] =
+            (struct gt_torch_view){d->begin ? d->begin : no_dims, (size_t)(d->end - d->begin)};
     }
     return 0;
 }
@@ -203,31 +210,36 @@ static int compare(const struct tried *t, const struct gt_torch_inputs *in)
     return equal;
 }
 
-/* 1 if some list in there has a tensor that must not be asked. */
-static int must_not_ask(const struct gt_torch_rf *rf, size_t from, size_t limit)
+/* Where a list lies that has a tensor that must not be asked; 0: there is none. */
+static size_t must_not_ask(const struct gt_torch_rf *rf, size_t from, size_t limit)
 {
     struct tried t;
 
     for (size_t at = from; at < limit; at += 8)
         if (try_list(rf, at, &t) == 0 && t.custom)
-            return 1;
+            return at;
     return 0;
 }
 
-/* One of the first operators. Where it is not certain that inputSizes may be asked, its sizes stay
- * unknown. */
+/* One of the first operators. With a tensor that must not be asked it proves nothing, but has been
+ * found to be readable. */
 static __attribute__((noinline, cold)) int prove(const struct gt_torch_rf *rf,
                                                  struct gt_torch_inputs *in)
 {
     size_t known = atomic_load_explicit(&list_at, memory_order_relaxed);
-    size_t from = known ? known : LIST_FIRST, limit = known ? known + 1 : LIST_LIMIT;
+    size_t from = known ? known : LIST_FIRST, limit = known ? known + 1 : LIST_LIMIT, custom;
     struct tried t;
 
-    if (!atomic_load_explicit(&sizes_at, memory_order_relaxed) && find_sizes() < 0) {
+    if ((!atomic_load_explicit(&sizes_at, memory_order_relaxed) && find_sizes() < 0) ||
+        copy(&t.list, rf, sizeof(t.list)) < 0 || /* the system call may be forbidden */
+        atomic_fetch_add(&tries, 1) >= TRIES) {
         atomic_store_explicit(&state, REFUSED, memory_order_relaxed);
         return ask(rf, in);
     }
-    if (must_not_ask(rf, from, limit) || ask(rf, in) < 0)
+    custom = must_not_ask(rf, from, limit);
+    if (custom)
+        return read_in_place(rf, custom, in);
+    if (ask(rf, in) < 0)
         return -1;
     for (size_t at = from; at < limit; at += 8) {
         int equal = try_list(rf, at, &t) < 0 ? 0 : compare(&t, in);
@@ -237,6 +249,9 @@ static __attribute__((noinline, cold)) int prove(const struct gt_torch_rf *rf,
             atomic_store_explicit(&state, REFUSED, memory_order_relaxed);
         if (equal <= 0)
             continue;
+        for (size_t i = 0; i < in->count; i++)
+            if (t.values[i].tag != GT_TORCH_TAG_TENSOR || t.values[i].payload == undefined)
+                in->views[i].dims = NULL;
         atomic_compare_exchange_strong(&list_at, &none, (unsigned)at);
         if (atomic_fetch_add(&proofs, 1) + 1 == PROOFS)
             atomic_store_explicit(&state, PROVED, memory_order_release);
@@ -254,7 +269,7 @@ int gt_torch_inputs_read(const struct gt_torch_rf *rf, struct gt_torch_inputs *i
     in->count = 0;
     switch (atomic_load_explicit(&state, memory_order_acquire)) {
     case PROVED:
-        return read_in_place(rf, in);
+        return read_in_place(rf, atomic_load_explicit(&list_at, memory_order_relaxed), in);
     case TRYING:
         return prove(rf, in);
     }

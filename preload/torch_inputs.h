@@ -9,7 +9,7 @@
 #define GT_TORCH_INPUTS 64
 
 struct gt_torch_view {
-    const int64_t *dims; /* `count` sizes; none for what is no tensor */
+    const int64_t *dims; /* `count` sizes; NULL for what is no tensor, or one that does not tell */
     size_t count;
 };
 struct gt_torch_inputs {

@@ -109,6 +109,9 @@ static void read_process(const struct gt_json_item *i)
     p->library = gt_json_string(i, "library");
     p->output = gt_json_string(i, "output");
     p->excluded = gt_json_amount(i, "excluded");
+    p->call_ns = gt_json_real(i, "call_ns");
+    if (!(p->call_ns > 0 && p->call_ns < 1e6))
+        p->call_ns = 0;
     p->recorded_ns = json_object_get(i->object, "recorded_ns") ? gt_json_amount(i, "recorded_ns")
                                                                : p->duration_ns;
     gt_json_list(i, "argv", &p->argv);

@@ -120,6 +120,7 @@ struct gt_process {
     uint8_t device;         /* enum gt_device: the one in use as far as its rows don't tell */
     int64_t lost[GT_LOST_INDICES];
     int64_t recorded_ns; /* how long the window was open: all of it without GPUTALLY_WINDOW */
+    double call_ns;      /* what a range costs where it was recorded, 0: not known */
     int64_t excluded;    /* calls left out by INCLUDE and EXCLUDE */
 };
 

@@ -3,6 +3,7 @@
  * ns, integers and shortest reals; the rest is made from it. */
 #include "core/layout.h"
 #include "report/mem.h"
+#include "report/overhead.h"
 #include "report/writer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +177,7 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
     list(s, ",\"variables\":", m, p->config);
     integer(s, ",\"recorded_ns\":", p->recorded_ns);
     integer(s, ",\"excluded\":", p->excluded);
+    real(s, ",\"call_ns\":", p->call_ns);
     gt_sink_text(s, ",\"lost\":");
     lost(s, p->lost);
     gt_sink_text(s, ",\"threads\":[");
@@ -451,6 +453,20 @@ static void averages(const struct gt_model *m, unsigned by, struct gt_sink *s)
     gt_groups_fini(&g);
 }
 
+static void overhead(const struct gt_model *m, struct gt_sink *s)
+{
+    gt_sink_text(s, ",\n\"overhead\":[");
+    for (size_t i = 0; i < m->process_count; i++) {
+        integer(s, i ? ",\n{\"process\":" : "\n{\"process\":", (int64_t)i);
+        integer(s, ",\"calls\":", gt_overhead_calls(m, i));
+        real(s, ",\"call_ns\":", m->processes[i].call_ns);
+        real(s, ",\"ns\":", gt_overhead_ns(m, i));
+        real(s, ",\"share\":", gt_overhead_share(m, i));
+        gt_sink_text(s, "}");
+    }
+    gt_sink_text(s, "]");
+}
+
 void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
 {
     int64_t sums[GT_LOST_INDICES] = {0};
@@ -489,5 +505,6 @@ void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, str
     gt_sink_text(s, ",\n\"lost\":");
     lost(s, sums);
     coverage(m, s);
+    overhead(m, s);
     gt_sink_text(s, "}\n");
 }

@@ -4,6 +4,7 @@
  * values. */
 #include "core/layout.h"
 #include "report/mem.h"
+#include "report/overhead.h"
 #include "report/writer.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #define SOURCE_WIDTH 75
 #define WIDTH 12
 #define COLUMNS 24
+#define OVERHEAD_WORTH_TELLING 0.02
 
 struct column {
     char title[32];
@@ -336,6 +338,22 @@ static void note_open(const struct gt_model *m, struct gt_sink *s)
              "ranges were open at the end and count up to the last event");
 }
 
+/* Where the ranges are so short that we are a part of what they show. */
+static void note_overhead(const struct gt_model *m, struct gt_sink *s)
+{
+    for (size_t i = 0; i < m->process_count; i++) {
+        double share = gt_overhead_share(m, i);
+        if (share < OVERHEAD_WORTH_TELLING)
+            continue;
+        gt_sink_format(
+            s, "about %.0f%% of this time is gputally's own (%lld calls of some %.0f ns)",
+            fmin(100, share * 100), (long long)gt_overhead_calls(m, i), m->processes[i].call_ns);
+        if (m->process_count > 1)
+            gt_sink_format(s, " in process %lld", (long long)m->processes[i].pid);
+        gt_sink_text(s, "\n");
+    }
+}
+
 /* What the table can't say; nothing when all is well. */
 static void notes(const struct gt_model *m, struct gt_sink *s)
 {
@@ -378,6 +396,7 @@ static void notes(const struct gt_model *m, struct gt_sink *s)
     note(s, lost[GT_LOST_INDEX_torn],
          "row torn: the process was killed in the middle of its update",
          "rows torn: the process was killed in the middle of their update");
+    note_overhead(m, s);
     if (full)
         gt_sink_text(s, "GPUTALLY_MEMORY was used up: later new names are folded\n");
     if (approximate)

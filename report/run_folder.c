@@ -1,6 +1,7 @@
 /* Sessions in, reports out, while `run` waits and when the program has ended. */
 #include "report/run_folder.h"
 #include "report/finish.h"
+#include "report/overhead.h"
 #include "report/run_preload.h"
 #include "report/run_worker.h"
 #include "report/session.h"
@@ -160,6 +161,7 @@ static void finish_one(struct gt_run_folder *f, const char *name, const char *pa
         return;
     }
     err.message[0] = 0;
+    gt_overhead_call_ns(); /* once, and not in each worker */
     rc = gt_run_worker_finish(path, &o, &r, &err);
     if (!rc)
         take(f, &r);

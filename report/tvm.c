@@ -184,8 +184,11 @@ static void add_calls(struct gt_tvm *v, struct sums *sums)
         const struct gt_row *r = &m->rows[i];
         if (!is_ours(m, r))
             continue;
-        sums->self_ns[r->device] = gt_add(sums->self_ns[r->device], self_ns(r));
-        sums->calls[r->device] = gt_add(sums->calls[r->device], r->count);
+        /* an annotation on a device lies over the kernels that it holds */
+        if (r->device == GT_CPU || !(r->flags & GT_ROW_ANNOTATION)) {
+            sums->self_ns[r->device] = gt_add(sums->self_ns[r->device], self_ns(r));
+            sums->calls[r->device] = gt_add(sums->calls[r->device], r->count);
+        }
         for (size_t k = 0; k < gt_tvm_column_count; k++)
             if (sums->columns[k] == UINT32_MAX &&
                 (gt_tvm_columns[k].always || *gt_tvm_field((struct gt_row *)r, &gt_tvm_columns[k])))
@@ -287,9 +290,12 @@ static void say_number(struct gt_tvm *v, const char *name, int64_t n)
 static void our_settings(struct gt_tvm *v, const struct gt_process *p, size_t threads)
 {
     const struct gt_model *m = v->model;
-    say(v, "Program", shown(v, p->exe));
-    say_number(v, "Process", p->pid);
-    say(v, "Host", shown(v, p->host));
+    if (p->exe)
+        say(v, "Program", shown(v, p->exe));
+    if (p->pid)
+        say_number(v, "Process", p->pid);
+    if (p->host)
+        say(v, "Host", shown(v, p->host));
     if (p->rank >= 0)
         say_number(v, "Rank", p->rank);
     say_number(v, "Number of threads", (int64_t)threads);

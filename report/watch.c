@@ -1,6 +1,7 @@
 /* See watch.h. Single thread. */
 #include "report/watch.h"
 #include "report/finish.h"
+#include "report/overhead.h"
 #include "report/run_worker.h"
 #include <dirent.h>
 #include <errno.h>
@@ -94,6 +95,7 @@ int gt_watch(const char *session, uint64_t every_ns, int quiet)
         fprintf(stderr, "gputally: %s\n", rc ? e.message : strerror(errno));
         return rc ? rc : -errno;
     }
+    gt_overhead_call_ns(); /* once, and not in each worker */
     leave_the_host();
     pidfd = (int)syscall(SYS_pidfd_open, (pid_t)i.pid, 0);
     for (; sleep_until(absolute, pidfd, next); next += every_ns) {
@@ -133,6 +135,7 @@ void gt_watch_folder(const char *folder)
 {
     if (worker > 0 && waitpid(worker, NULL, WNOHANG) == 0)
         return;
+    gt_overhead_call_ns();
     fflush(NULL);
     worker = fork();
     if (worker)

@@ -117,6 +117,7 @@ static void shapes()
     for (int i = 0; i < 20; i++) {
         op mm("aten::mm", {tensor(0, {2, 3}), tensor(0, {3, 4})});
         op add("aten::add", {tensor(0, {5}), number, number});
+        op stack("aten::mul", {number, number, tensor(0, {2, 4})});
         op list("aten::list", {number, tensor(0, {}), tensor(0, {1, 0, 9, 2, 3})});
     }
     {

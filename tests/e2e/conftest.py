@@ -169,7 +169,7 @@ MASKED = {
     "pid", "ppid", "start_time", "boot_id", "tid", "start", "start_unix_ns", "since_ns", "duration_ns",
     "wall_ns", "inside_ns", "outside_ns", "recorded_ns", "self_ns", "total_ns", "min_ns", "max_ns", "sumsq_ns2",
     "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "cpu_time", "device_time",
-    "min", "max", "stddev", "argv", "cwd", "variables", "output",
+    "call_ns", "ns", "share", "min", "max", "stddev", "argv", "cwd", "variables", "output",
 }
 
 

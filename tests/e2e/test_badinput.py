@@ -128,7 +128,7 @@ def test_recover_leaves_strangers_alone(tmp_path):
 
 def test_newer_layout(killed, tmp_path):
     data = bytearray(killed[0].read_bytes())
-    data[8:12] = struct.pack("<I", 2)
+    data[8:12] = struct.pack("<I", struct.unpack("<I", data[8:12])[0] + 1)
     path = tmp_path / "x.session"
     path.write_bytes(data)
     done = tool("report", path, cwd=tmp_path)

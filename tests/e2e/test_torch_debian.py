@@ -33,9 +33,11 @@ def test_every_operator_is_counted(tmp_path, script):
     assert own == outermost > 0
     assert not any(report["lost"].values()), report["lost"]
     for view in ("by_key", "by_shape"):
+        # Strides and padding are not to be had in 1.13: no FLOPs of conv2d rather than wrong ones.
+        assert not any(r["flops"] for r in rows[view] if r["key"] == "aten::conv2d")
         # it has no mark for the user's ranges, which have no FLOPs
-        assert differences([r for r in golden[view] if r["flops"]], [r for r in rows[view] if r["flops"]],
-                           ["flops", "scope"]) == [], view
+        assert differences([r for r in golden[view] if r["flops"] and r["key"] != "aten::conv2d"],
+                           [r for r in rows[view] if r["flops"]], ["flops", "scope"]) == [], view
 
 
 def test_memory_of_operators_is_as_in_2_13(tmp_path):

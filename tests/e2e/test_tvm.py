@@ -216,6 +216,38 @@ def test_programs(app, tmp_path, program):
             [(p["count"], p["self_ns"], p["total_ns"], p["min_ns"], p["max_ns"]) for p in places]
 
 
+NUMBERS = ["count", "failed", "self_ns", "total_ns", "min_ns", "max_ns", "self_device_ns", "device_ns", "bytes", "flops",
+           "cpu_memory", "self_cpu_memory", "device_memory", "self_device_memory", "shapes"]
+
+
+@pytest.mark.parametrize("name", ["torch_reference.json", "edge_events.json"])
+def test_of_pytorch(tmp_path, name):
+    """Operators with shapes, memory and flops; kernels on a device. All numbers come back."""
+    native = tmp_path / "native.json"
+    native.write_text(ours(DATA / name, "-f", "json"), encoding="utf-8")
+    text = ours(native, "-f", "tvm")
+    [want] = real(text)
+    assert "error" not in want, want
+    same(native, want)
+    places = [r for r in json.loads(native.read_text())["call_tree"] if r["kind"] in ("range", "async") and r["count"]]
+    for again in (text, want["json"]):
+        (tmp_path / "tvm.json").write_text(again, encoding="utf-8")
+        same(tmp_path / "tvm.json", want, tables=["111"])
+        back = json.loads(ours(tmp_path / "tvm.json", "-f", "json"))["call_tree"]
+        assert [[r.get(n, 0) for n in NUMBERS] for r in back] == [[r.get(n, 0) for n in NUMBERS] for r in places]
+
+
+def test_annotations_on_a_device_are_not_added_up():
+    """They lie over the kernels: kern 500, memset 7 are all of the device's time."""
+    got = json.loads(ours(DATA / "edge_events.json", "-f", "tvm"))
+    cuda = {r["Name"]["string"]: r for r in got["calls"] if r["Device"]["string"] == "cuda0"}
+    assert cuda["kern"]["Percent"]["percent"] == pytest.approx(100 * 500 / 507)
+    assert cuda["memset"]["Percent"]["percent"] == pytest.approx(100 * 7 / 507)
+    assert got["device_metrics"]["cuda0"] == {
+        "Name": {"string": "Total"}, "Duration (us)": {"microseconds": 507.0}, "Percent": {"percent": 100.0},
+        "Device": {"string": "cuda0"}, "Count": {"count": 2}}
+
+
 def test_a_run_shows_the_table(app, tmp_path):
     """tvm-table goes where the table goes, and both may be asked for."""
     done = run(app("api_basic"), cwd=tmp_path, options=["-o", "x", "-f", "tvm-table,json"])

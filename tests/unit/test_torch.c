@@ -26,7 +26,7 @@ static void inputs(const char *text)
     for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         struct gt_torch_view *v = &in.views[in.count];
 
-        v->dims = dims[in.count];
+        v->dims = *word == '-' ? NULL : dims[in.count];
         v->count = 0;
         for (char *p = word; *p >= '0' && *p <= '9'; p += *p == 'x')
             dims[in.count][v->count++] = strtoll(p, &p, 10);
@@ -109,6 +109,7 @@ static const struct flops {
     {"aten::add", ". 2x3 -", 1},
     {"aten::mul", "7 -", 7},
     {"aten::mul", "", 0},
+    {"aten::mul", "- - - 2x4 2x4", 0}, /* TorchScript hands over its whole stack */
     {"aten::add_", "2x3 2x3 -", 0},
     {"aten::addmm_", "4 2x3 3x4 - -", 0},
     {"aten::conv2d", "1x3x8x8 4x3x3x3 - - - - -", 0},

@@ -45,6 +45,9 @@ REPORT_LIB_OBJ := $(filter-out $(B)/obj/cli/report/main.o,$(CLI_OBJ))
 # core again for the unit suites, with a clock that the test turns by hand
 TESTCORE_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out core/config.c core/config_window.c,$(CORE_SRC)))
 
+# the unwinder: needs nothing else of core
+STACK_OBJ := $(patsubst %,$(B)/obj/lib/core/%.o,eh_find eh_frame eh_rows rules trie unwind unwind_fallback unwind_where)
+
 # and the sources of events with it: an archive, so that a suite gets only what it names. Not what
 # would stand in front of libc in the suite itself
 TESTPRELOAD_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out preload/dl.c preload/exit.c preload/init.c,$(PRELOAD_SRC)))
@@ -56,12 +59,12 @@ APPS := $(patsubst tests/apps/%.c,$(B)/apps/%,$(wildcard tests/apps/*.c)) \
 # each is a program for scripts/bench
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 
-.PHONY: all help check unit apps bench lint install uninstall clean
+.PHONY: all help check check-aarch64 unit apps bench lint install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(B)/gputally $(B)/libgputally.so ## build/gputally and build/libgputally.so (V=1 shows the commands)
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
 $(B)/gputally: $(CLI_OBJ)
 	$(call say,LINK)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON_LIBS) -lm -ldl
@@ -106,9 +109,26 @@ $(B)/apps/%: tests/apps/%.cpp
 	$(call say,APP)$(CXX) -std=c++17 $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) $(SANFLAGS) -O1 -g $(APPFLAGS_$*) -MMD -MP -MF $@.d -o $@ $< -pthread -ldl $(APPLIBS_$*)
 -include tests/apps/flags.mk
 
+# The parts of the maze that the stack suites walk through, named maze-COMPILER-LEVEL-POINTER.so: each
+# compiler that is here, with and without optimisation and frame pointers. No sanitizer.
+define maze
+$(B)/stack/maze-$(1)-$(2)-$(3).so: tests/stack/maze.cpp tests/stack/maze.h
+	@mkdir -p $$(@D)
+	$$(call say,MAZE)$(1) -std=c++17 -D_GNU_SOURCE $(WARN) -I. -$(2) $(4) -g -shared -fPIC -o $$@ $$<
+MAZE += $(B)/stack/maze-$(1)-$(2)-$(3).so
+endef
+$(foreach c,g++ clang++,$(if $(shell command -v $c 2>/dev/null),$(foreach o,O0 O2 O3,\
+    $(eval $(call maze,$c,$o,fp,-fno-omit-frame-pointer))$(eval $(call maze,$c,$o,nofp,-fomit-frame-pointer)))))
+$(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
+
 $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm
+
+# the unwinder as the library has it, in a program
+$(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
+	@mkdir -p $(@D)
+	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(STACK_OBJ) -ldl
 
 unit: $(UNIT) ## the Check suites, not run
 apps: $(APPS) ## the client programs of the end-to-end tests
@@ -116,6 +136,9 @@ apps: $(APPS) ## the client programs of the end-to-end tests
 # Prints `N passed, N failed, N skipped` over the Check suites and pytest, and fails if one failed.
 check: all unit apps ## unit suites and end-to-end tests; SAN=address,undefined or SAN=thread with sanitizers
 	@scripts/run-tests $(B) '$(SAN)' $(PYTHON)
+
+check-aarch64: ## the suites of core, built for aarch64 and run by qemu-user, where both are here
+	@scripts/check-aarch64 $(B)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck
 	@scripts/lint

@@ -1,0 +1,126 @@
+/* Which stack is a thread on, and is there code at an address? From /proc/self/maps, and kept for
+ * the next time: unwind.h. pthread_getattr_np would call malloc and read the same file. */
+#include "core/unwind.h"
+
+#include "core/core.h"
+#include "core/sys.h"
+
+/* The kernel keeps at least this much below the main thread's stack free of other mappings. */
+#define STACK_GAP (UINT64_C(128) << 20)
+
+struct reader {
+    char *buf;
+    size_t bytes;
+    int fd;
+    long at, end;
+};
+
+static int next(struct reader *r)
+{
+    if (r->at == r->end) {
+        do
+            r->end = gt_sys_read(r->fd, r->buf, r->bytes);
+        while (r->end == -EINTR);
+        r->at = 0;
+        if (r->end <= 0) {
+            r->end = 0;
+            return -1;
+        }
+    }
+    return (unsigned char)r->buf[r->at++];
+}
+
+/* Reads a hexadecimal number; returns the character behind it. */
+static int hex(struct reader *r, uint64_t *v)
+{
+    int c;
+    for (*v = 0;; *v = *v << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10)) {
+        c = next(r);
+        if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f'))
+            return c;
+    }
+}
+
+/* Finds the mapping that holds `address` and may be accessed as the letter at perms[which] says. */
+static int look(struct gt_stack *s, uint64_t address, int which, struct gt_where *out)
+{
+    struct reader r = {.buf = s->maps, .bytes = sizeof s->maps};
+    uint64_t lo, hi, before = 0;
+    int found = 0;
+
+    r.fd = gt_sys_open("/proc/self/maps", O_RDONLY, 0);
+    if (r.fd < 0)
+        return 0;
+    for (;;) {
+        if (hex(&r, &lo) != '-' || hex(&r, &hi) != ' ')
+            break;
+        char perms[4];
+        int c = 0, growing = 0;
+        for (int i = 0; i < 4; i++)
+            perms[i] = (char)next(&r);
+        while ((c = next(&r)) != '\n' && c != -1)
+            if (c == '[')
+                growing = next(&r) == 's' && next(&r) == 't' && next(&r) == 'a';
+        /* a stack that grows is in its gap between two looks; the address may be there already */
+        uint64_t gap = growing ? (hi - before < STACK_GAP ? before : hi - STACK_GAP) : lo;
+        if (address >= gap && address < hi) {
+            found = perms[which] != '-';
+            *out = (struct gt_where){gap, hi};
+            break;
+        }
+        before = hi;
+    }
+    gt_sys_close(r.fd);
+    return found;
+}
+
+static int inside(const struct gt_where *w, uint64_t address)
+{
+    return address - w->lo < w->hi - w->lo;
+}
+
+/* The place found comes to the front. */
+static int find(struct gt_stack *s, struct gt_where *list, int n, uint64_t address, int which)
+{
+    struct gt_where w;
+    int i = 0;
+
+    while (i < n && !inside(&list[i], address))
+        i++;
+    if (i < n)
+        w = list[i];
+    else if (look(s, address, which, &w))
+        i = n - 1;
+    else
+        return 0;
+    for (; i > 0; i--)
+        list[i] = list[i - 1];
+    list[0] = w;
+    return 1;
+}
+
+int gt_where_stack(struct gt_stack *s, uint64_t sp)
+{
+    struct gt_where *old = &s->inherited;
+
+    /* glibc gives a new thread the stack of an ended one; msync only tells whether all of it is
+     * mapped still */
+    if (inside(old, sp)) {
+        if (!gt_sys(SYS_msync, (long)old->lo, (long)(old->hi - old->lo), MS_ASYNC, 0, 0, 0))
+            s->stacks[0] = *old;
+        *old = (struct gt_where){0, 0};
+    }
+    return find(s, s->stacks, sizeof s->stacks / sizeof *s->stacks, sp, 1 /* written */);
+}
+
+void gt_where_forget(struct gt_stack *s, uint64_t sp)
+{
+    for (unsigned i = 0; i < sizeof s->stacks / sizeof *s->stacks; i++)
+        if (inside(&s->stacks[i], sp))
+            s->stacks[i] = (struct gt_where){0, 0};
+}
+
+int gt_where_code(struct gt_stack *s, uint64_t pc)
+{
+    return find(s, s->code, sizeof s->code / sizeof *s->code, pc, 2 /* executed */);
+}

@@ -132,7 +132,7 @@ static void nvtx_end_domain(uint64_t id)
  */
 static struct gt_itt_domain *itt_one, older = {.flags = 1, .name = "older"};
 static struct gt_itt_domain *itt_older = &older;
-static uint64_t itt_ids;
+static uint64_t itt_ids, older_ids; /* equal ones are open at the same time */
 
 static int itt_push_one(const char *text)
 {
@@ -175,15 +175,23 @@ static void itt_end_one(uint64_t id)
     IN(task_end_overlapped, itt_one, id_of(id));
 }
 
+/* A task or, by its id, a region. */
 static uint64_t itt_start_older(const char *text)
 {
-    IN(region_begin, itt_older, id_of(++itt_ids), no_id, GET(string_handle_create, text));
-    return itt_ids;
+    struct gt_itt_string *name = GET(string_handle_create, text);
+    if (++older_ids % 2)
+        IN(task_begin_overlapped, itt_older, id_of(older_ids), no_id, name);
+    else
+        IN(region_begin, itt_older, id_of(older_ids), no_id, name);
+    return older_ids;
 }
 
 static void itt_end_older(uint64_t id)
 {
-    IN(region_end, itt_older, id_of(id));
+    if (id % 2)
+        IN(task_end_overlapped, itt_older, id_of(id));
+    else
+        IN(region_end, itt_older, id_of(id));
 }
 
 static void itt_value(const char *text, int value)

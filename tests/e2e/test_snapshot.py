@@ -54,6 +54,13 @@ def has_session(tmp_path):
     return any((tmp_path / "s").glob("*.session"))
 
 
+def records(tmp_path):
+    """A range named tick has begun: the file is there a moment before it is complete, and a signal then is too early."""
+    for session in (tmp_path / "s").glob("*.session"):
+        with open(session, "rb") as f:
+            return b"tick" in f.read(1 << 20)
+
+
 @pytest.fixture(autouse=True)
 def own_sessions(tmp_path_factory):
     before = set(SHM.glob("gputally-*"))
@@ -197,7 +204,7 @@ def test_flush_where_it_cant_write(tmp_path):
 def test_signal(tmp_path):
     (tmp_path / "s").mkdir()
     p = popen(tmp_path, APP, "timed", "3000", GPUTALLY_SNAPSHOT_SIGNAL="USR1", GPUTALLY_FORMAT="json")
-    wait_for(lambda: has_session(tmp_path))
+    wait_for(lambda: records(tmp_path))
     for n in (1, 2):
         p.send_signal(signal.SIGUSR1)
         wait_for(lambda: len(list(tmp_path.glob("*.snapshot-*.json"))) == n)

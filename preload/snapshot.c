@@ -30,7 +30,7 @@ static int open_here(void)
            gt_session.pid == (uint32_t)gt_sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-/* The tool would be our child if it lost its parent: then the host must not see it end. */
+/* The tool would be our child if it lost its parent: then the host must not see it, nor its end. */
 static int adopts(void)
 {
     int yes = 0;
@@ -128,6 +128,11 @@ void gt_snapshot_opened(void)
     atomic_store(&owner, 0); /* a fork child's is the parent's */
     if (!gt_config.snapshot_ns || gt_exit_by_run() || no_file())
         return;
+    if (adopts()) { /* who waits for all of its children would wait for itself */
+        gt_say(GT_SAY_WARNING, "no snapshots: this process adopts orphans, and would be the parent "
+                               "of the one that makes them; `gputally run` can make them");
+        return;
+    }
     gt_text_init(&t, seconds, sizeof seconds);
     gt_text_add_u64(&t, gt_config.snapshot_ns / 1000000000u);
     gt_text_add(&t, ".");

@@ -101,6 +101,16 @@ def test_who_watches_ends_with_the_program_and_holds_nothing(tmp_path):
     assert len(snapshots(tmp_path)) == 1
 
 
+def test_who_adopts_orphans_has_no_child_of_ours(tmp_path):
+    """It would wait for the watcher, which waits for it."""
+    (tmp_path / "s").mkdir()
+    done = execute([APP, "adopts"], cwd=tmp_path, timeout=20,
+                   env=preload(GPUTALLY_SNAPSHOT="0.2", GPUTALLY_FORMAT="json", GPUTALLY_SESSION_DIR=str(tmp_path / "s")))
+    assert (done.returncode, done.stdout) == (0, "children 1\ndone\n")
+    assert done.stderr.count("no snapshots: this process adopts orphans") == 1
+    assert counts(load_report(tmp_path)) == {"all": 1}
+
+
 def test_flush(tmp_path):
     (tmp_path / "s").mkdir()
     for way in ("run", "preload"):

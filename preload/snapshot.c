@@ -39,7 +39,7 @@ static int adopts(void)
 }
 
 /* `job` is ours. Returns 0, or -1 if no report was made; when not waited for, if none is begun. */
-static int start(int wait, const char *every)
+static int start(int wait, int merge, const char *every)
 {
     int n = 0;
     if (gt_helper_find(&job) < 0)
@@ -49,6 +49,8 @@ static int start(int wait, const char *every)
     job.argv[n++] = (char *)"--snapshot";
     if (gt_config.log < 2 || gt_config.quiet)
         job.argv[n++] = (char *)"--quiet";
+    if (merge)
+        job.argv[n++] = (char *)"--merge";
     if (every) {
         job.argv[n++] = (char *)"--every";
         job.argv[n++] = (char *)every;
@@ -86,7 +88,7 @@ static int flush(void)
         none = 0;
         gt_sys(SYS_nanosleep, (long)&(struct timespec){.tv_nsec = 1000000}, 0, 0, 0, 0, 0);
     }
-    rc = start(1, NULL);
+    rc = start(1, 0, NULL);
     atomic_store(&owner, 0);
     return rc;
 }
@@ -99,9 +101,10 @@ int gputally_flush(void)
 static void handler(int sig, siginfo_t *info, void *context)
 {
     int saved = errno, none = 0, me = (int)gt_sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    /* one that comes while another is being started is that one, as signals are */
+    /* one that comes while another is being started is that one, as signals are; so is one that
+     * comes while the tool of another waits */
     if (open_here() && !no_file() && atomic_compare_exchange_strong(&owner, &none, me)) {
-        start(adopts(), NULL);
+        start(adopts(), 1, NULL);
         atomic_store(&owner, 0);
     }
     errno = saved;
@@ -140,7 +143,7 @@ void gt_snapshot_opened(void)
         gt_text_add(&t, "0");
     gt_text_add_u64(&t, part);
     atomic_store(&owner, 1);
-    if (start(0, seconds) < 0)
+    if (start(0, 0, seconds) < 0)
         gt_say(GT_SAY_WARNING, "could not run `gputally finish --every`: no snapshots");
     atomic_store(&owner, 0);
 }

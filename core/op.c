@@ -148,8 +148,11 @@ int gt_op_push(const struct gt_op *given)
     struct gt_op op = *given;
     struct gt_thread *t = gt_enter();
     if (unlikely(!t)) {
-        t = gt_enter_slow();
-        return t ? push_slowly(t, &op) : -1;
+        if (!(t = gt_enter_slow()))
+            return -1;
+        if (atomic_load_explicit(&gt_op_ends, memory_order_relaxed))
+            gt_op_collect_ends(t);
+        return push_slowly(t, &op);
     }
     if (unlikely(atomic_load_explicit(&gt_op_ends, memory_order_relaxed)))
         gt_op_collect_ends(t);

@@ -195,14 +195,31 @@ static void note_outside(struct job *j, struct gt_sink *said)
         gt_sink_format(said, "gputally: %s\n", j->out->note);
 }
 
+/* Snapshots are made one after the other: who reads later gets the later number. Of those that may
+ * be merged one waits at most, and it will show the moment of all that come until it reads. Returns
+ * 0, or -EALREADY if one waits. */
+static int take_turn(struct job *j)
+{
+    struct flock place = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int merge = j->options->merge;
+    if ((j->lock = open(j->path, (merge ? O_RDWR : O_RDONLY) | O_CLOEXEC)) < 0)
+        return 0; /* whoever reads it next says why */
+    if (merge && flock(j->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK &&
+        fcntl(j->lock, F_OFD_SETLK, &place) && (errno == EAGAIN || errno == EACCES))
+        return gt_err_set(j->e, -EALREADY, "%s: a snapshot is waiting", j->path);
+    while (flock(j->lock, LOCK_EX) && errno == EINTR)
+        ;
+    place.l_type = F_UNLCK;
+    fcntl(j->lock, F_OFD_SETLK, &place);
+    return 0;
+}
+
 static int admit(struct job *j)
 {
     const struct gt_header *h;
     int rc;
-    /* who reads later gets the later number */
-    if (j->options->snapshot && (j->lock = open(j->path, O_RDONLY | O_CLOEXEC)) >= 0)
-        while (flock(j->lock, LOCK_EX) && errno == EINTR)
-            ;
+    if (j->options->snapshot && (rc = take_turn(j)))
+        return rc;
     if ((rc = gt_input_read(&j->in, j->path, j->e)))
         return rc;
     if (!(h = gt_input_header(&j->in, j->e)))

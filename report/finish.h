@@ -11,6 +11,7 @@ struct gt_finish_options {
     int quiet;        /* errors only */
     int snapshot; /* a report of the process as it is now, in files of its own: nothing is claimed,
                      nothing deleted. One that has ended is left to the real one: no file */
+    int merge;    /* with snapshot: -EALREADY if another such one waits for its turn */
     int dead;     /* the user says so of a process that can't be judged from here */
 };
 

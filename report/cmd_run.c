@@ -44,7 +44,7 @@ static void help(FILE *f)
 
     fputs("Usage: gputally run [options] [--] COMMAND [ARGUMENTS]\n"
           "Runs COMMAND and reports what it and its children did. The exit status is COMMAND's.\n"
-          "\nOptions, each with its variable:\n",
+          "\nOptions; each sets the variable of its name: --session-dir is GPUTALLY_SESSION_DIR.\n",
           f);
     for (size_t i = 0; i < n; i++) {
         char left[64], letter[8] = "    ";
@@ -54,12 +54,12 @@ static void help(FILE *f)
             snprintf(letter, sizeof letter, "-%c, ", short_of(o[i].option));
         snprintf(left, sizeof left, "%s--%s%s%s", letter, o[i].is_bool ? "[no-]" : "", o[i].option,
                  o[i].is_bool ? "" : " VALUE");
-        fprintf(f, "  %-24s GPUTALLY_%-14s %s", left, o[i].name, o[i].help);
+        fprintf(f, "  %-34s %s", left, o[i].help);
         if (*o[i].fallback)
             fprintf(f, " [%s]", o[i].fallback);
         fputc('\n', f);
     }
-    fputs("  -h, --help               this text\n"
+    fputs("  -h, --help                         this text\n"
           "\nExamples:\n"
           "  gputally run -- python train.py\n"
           "  gputally run -o 'out/%e.%p' -f table,json,csv -- ./app --its-own-option\n"
@@ -252,6 +252,39 @@ static int cant_start(const char *command, int rc)
     return rc == -ENOENT ? 127 : 126;
 }
 
+/* Why there is no report: what would be recorded, and what was set that leaves calls out. */
+static void tell_nothing(const struct gt_config *c)
+{
+#define SOURCE(id, number, word, help) {number, word},
+    static const struct {
+        unsigned number;
+        const char *word;
+    } sources[] = {
+#include "core/sources.def"
+    };
+#undef SOURCE
+    static const char *const narrows[] = {
+        "CHILDREN=", "EXCLUDE=", "EXE=", "INCLUDE=", "SOURCES=", "WINDOW="};
+    const char *lead = " that counts with ";
+
+    if (c->disable) {
+        fputs("gputally: nothing recorded: GPUTALLY_DISABLE is set\n", stderr);
+        return;
+    }
+    fputs("gputally: nothing recorded: the program and its children made no call of", stderr);
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        if (c->sources >> sources[i].number & 1)
+            fprintf(stderr, " %s", sources[i].word);
+    fputs(" (gputally list sources)", stderr);
+    for (const char *s = c->set; s < c->set + c->set_bytes; s += strlen(s) + 1)
+        for (size_t i = 0; i < sizeof narrows / sizeof *narrows; i++)
+            if (!strncmp(s + sizeof "GPUTALLY_" - 1, narrows[i], strlen(narrows[i]))) {
+                fprintf(stderr, "%s%s", lead, s);
+                lead = " ";
+            }
+    fputc('\n', stderr);
+}
+
 /* Until the program ends: reports of children that have, and snapshots if they were asked for. */
 static void wait_and_sweep(struct gt_run_child *child, struct gt_run_folder *folder,
                            uint64_t snapshot_ms)
@@ -301,12 +334,7 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     gt_run_folder_print(&folder);
     if (!rc && injected && *folder.path && c->log >= 2 && !c->quiet && !folder.reports &&
         !folder.living && !folder.failed && !folder.note)
-        fputs(
-            c->disable
-                ? "gputally: nothing recorded: GPUTALLY_DISABLE is set\n"
-                : "gputally: nothing recorded: no call of a source (gputally list sources) in the "
-                  "program or its children\n",
-            stderr);
+        tell_nothing(c);
     gt_run_folder_free(&folder);
     fflush(NULL);
     return rc ? cant_start(command[0], rc) : gt_run_child_leave(child);

@@ -237,7 +237,7 @@ static int admit(struct job *j)
         struct gt_header now;
         if (!gt_session_header(j->path, &now, NULL))
             memcpy(&((struct gt_header *)j->in.data)->seen, &now.seen,
-                   offsetof(struct gt_header, reserved2) - offsetof(struct gt_header, seen));
+                   offsetof(struct gt_header, image) - offsetof(struct gt_header, seen));
     }
     return 0;
 }

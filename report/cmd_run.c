@@ -7,6 +7,7 @@
 #include "report/run_env.h"
 #include "report/run_folder.h"
 #include "report/run_preload.h"
+#include "report/run_say.h"
 #include "report/watch.h"
 #include "core/config.h"
 
@@ -177,25 +178,6 @@ static int check(const struct gt_run_env *env, const struct gt_run_env *own, str
     return 0;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-static void hint(const char *command)
-{
-    static const char *const launchers[] = {"mpirun", "mpiexec", "srun", "orterun", "prterun"};
-
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-        if (!strcmp(base_name(command), launchers[i]))
-            fprintf(stderr,
-                    "gputally: hint: to reach the ranks on every host, put it inside: %s ... "
-                    "gputally run -- PROGRAM\n",
-                    launchers[i]);
-}
-
 /* The program's environment gets the preload: 1. What can't take one runs without, and is told: 0.
  */
 static int inject(struct gt_run_env *env, const struct gt_elf_target *t, const char *command,
@@ -243,48 +225,6 @@ static void fix_underscore(struct gt_run_env *env, const char *path)
         gt_run_env_set(env, "_", path);
 }
 
-static int cant_start(const char *command, int rc)
-{
-    if (rc == -ENOENT && !strchr(command, '/'))
-        fprintf(stderr, "gputally: %s: command not found\n", command);
-    else
-        fprintf(stderr, "gputally: %s: %s\n", command, strerror(-rc));
-    return rc == -ENOENT ? 127 : 126;
-}
-
-/* Why there is no report: what would be recorded, and what was set that leaves calls out. */
-static void tell_nothing(const struct gt_config *c)
-{
-#define SOURCE(id, number, word, help) {number, word},
-    static const struct {
-        unsigned number;
-        const char *word;
-    } sources[] = {
-#include "core/sources.def"
-    };
-#undef SOURCE
-    static const char *const narrows[] = {
-        "CHILDREN=", "EXCLUDE=", "EXE=", "INCLUDE=", "SOURCES=", "WINDOW="};
-    const char *lead = " that counts with ";
-
-    if (c->disable) {
-        fputs("gputally: nothing recorded: GPUTALLY_DISABLE is set\n", stderr);
-        return;
-    }
-    fputs("gputally: nothing recorded: the program and its children made no call of", stderr);
-    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-        if (c->sources >> sources[i].number & 1)
-            fprintf(stderr, " %s", sources[i].word);
-    fputs(" (gputally list sources)", stderr);
-    for (const char *s = c->set; s < c->set + c->set_bytes; s += strlen(s) + 1)
-        for (size_t i = 0; i < sizeof narrows / sizeof *narrows; i++)
-            if (!strncmp(s + sizeof "GPUTALLY_" - 1, narrows[i], strlen(narrows[i]))) {
-                fprintf(stderr, "%s%s", lead, s);
-                lead = " ";
-            }
-    fputc('\n', stderr);
-}
-
 /* Until the program ends: reports of children that have, and snapshots if they were asked for. */
 static void wait_and_sweep(struct gt_run_child *child, struct gt_run_folder *folder,
                            uint64_t snapshot_ms)
@@ -313,10 +253,10 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     int injected, rc = gt_elf_target_find(command[0], gt_run_env_get(env, "PATH"), path);
 
     if (rc)
-        return cant_start(command[0], rc);
+        return gt_run_say_not_started(command[0], rc);
     gt_elf_target_read(path, &target);
     if (!c->quiet)
-        hint(command[0]);
+        gt_run_say_launcher(command[0]);
     if (gt_run_folder_make(&folder, c->session_dir, gt_run_env_get(env, "TMPDIR")))
         fputs("gputally: no folder for sessions can be made; each process reports on its own\n",
               stderr);
@@ -334,10 +274,10 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     gt_run_folder_print(&folder);
     if (!rc && injected && *folder.path && c->log >= 2 && !c->quiet && !folder.reports &&
         !folder.living && !folder.failed && !folder.note)
-        tell_nothing(c);
+        gt_run_say_nothing(c);
     gt_run_folder_free(&folder);
     fflush(NULL);
-    return rc ? cant_start(command[0], rc) : gt_run_child_leave(child);
+    return rc ? gt_run_say_not_started(command[0], rc) : gt_run_child_leave(child);
 }
 
 int gt_cmd_run(int argc, char **argv)

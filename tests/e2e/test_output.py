@@ -94,6 +94,16 @@ def test_a_name_with_its_ending(app, tmp_path, way):
     assert "end.json is there already: writing end-1.json" in again.stderr
 
 
+@pytest.mark.parametrize("command, status", [("train.py", 127), ("./train.py", 126)])
+def test_python_left_out(command, status, tmp_path):
+    (tmp_path / "train.py").write_text("print(1)\n")
+    done = run(command, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (status, f"gputally: {command} can't be executed by itself; to profile it: "
+                                                      f"gputally run -- python {command}\n")
+    (tmp_path / "train.py").unlink()
+    assert run("./train.py", cwd=tmp_path).stderr == "gputally: ./train.py: No such file or directory\n"
+
+
 def test_a_pattern_with_a_number_is_not_told(app, tmp_path):
     """Numbers are what was asked for."""
     for n in range(2):

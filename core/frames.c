@@ -299,6 +299,10 @@ static void close_frame(struct gt_thread *t, uint32_t i, uint64_t now, int keep)
 void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now)
 {
     struct gt_frame *f = gt_frame_at(t, i);
+    if (f->flags & GT_FRAME_SILENT) { /* does not count, or has been counted */
+        close_frame(t, i, now, 0);
+        return;
+    }
     struct gt_link *link = f->link;
     const struct gt_node *n = link->node;
     const struct gt_attr a = {.name = link->text,

@@ -133,6 +133,31 @@ GT_HOT int gt_hot_push(gt_tag tag, const char *name, gt_push_miss *miss)
     return gt_hot_push_in(t, tag, name, miss, 1);
 }
 
+/* One more call of a node but for its count, which the caller stores last. */
+GT_HOT void gt_hot_tally(struct gt_node *n, uint64_t d, uint64_t self, double squared)
+{
+    n->self_ticks += self;
+    n->total_ticks += d;
+    n->sumsq_ticks += squared;
+    if (d < n->min_ticks)
+        n->min_ticks = d;
+    if (d > n->max_ticks)
+        n->max_ticks = d;
+}
+
+/* The call into the ring, which always has room for one. Returns where the next one goes. */
+GT_HOT struct gt_record *gt_hot_ring(struct gt_thread *t, struct gt_slot *slot, uint64_t t0,
+                                     uint64_t d, uint32_t record)
+{
+    struct gt_record *r = t->ring_next, *after = r + 1;
+    r->t0 = t0;
+    r->dur = (uint32_t)d;
+    r->kind_node = record;
+    t->ring_next = after;
+    gt_hot_add64(&slot->ring_head, 1);
+    return after;
+}
+
 GT_HOT int gt_hot_pop_in(struct gt_thread *t, uint32_t group, uint64_t now)
 {
     struct gt_frame *f = t->top;
@@ -148,13 +173,7 @@ GT_HOT int gt_hot_pop_in(struct gt_thread *t, uint32_t group, uint64_t now)
     gt_hot_add64(&slot->seq, 1);
     atomic_thread_fence(memory_order_release); /* a live reader sees seq odd before what follows */
     __atomic_store_n(&f->kid_ticks, -count, __ATOMIC_RELEASE);
-    n->self_ticks += d - kid;
-    n->total_ticks += d;
-    n->sumsq_ticks += squared;
-    if (d < n->min_ticks)
-        n->min_ticks = d;
-    if (d > n->max_ticks)
-        n->max_ticks = d;
+    gt_hot_tally(n, d, d - kid, squared);
     f[-1].kid_ticks += d;
     /* a reader of a killed process relies on this order: see GT_FRAME_CLOSING */
     __atomic_store_n(&n->count, count, __ATOMIC_RELEASE);
@@ -162,12 +181,7 @@ GT_HOT int gt_hot_pop_in(struct gt_thread *t, uint32_t group, uint64_t now)
     gt_hot_add64(&slot->seq, 1);
     t->top = f - 1;
     t->cur = f[-1].link;
-    struct gt_record *r = t->ring_next, *after = r + 1;
-    r->t0 = t0;
-    r->dur = (uint32_t)d;
-    r->kind_node = f->record;
-    t->ring_next = after;
-    gt_hot_add64(&slot->ring_head, 1);
+    struct gt_record *after = gt_hot_ring(t, slot, t0, d, f->record);
     int level = (int)f->level;
     if (unlikely(after == t->ring_end))
         return gt_pop_wrap(t, level);

@@ -338,7 +338,7 @@ struct gt_header {
      * the same. */
     struct gt_pair seen;
     uint32_t seen_death; /* 1: `seen` is when the process ended, as its parent `run` saw it */
-    uint32_t reserved2;
+    uint32_t call_ps;  /* likewise written once: what a range costs here, in ps. 0: not known yet */
     uint64_t image[2]; /* the kernel's AT_RANDOM: another one after each exec */
     /* GPUTALLY_WINDOW. A slot whose `window` is smaller than window_shuts had no call since then:
      * its open ranges and start/end ranges end at window_ends[window]. */

@@ -148,8 +148,11 @@ int gt_op_push(const struct gt_op *given)
     struct gt_op op = *given;
     struct gt_thread *t = gt_enter();
     if (unlikely(!t)) {
-        t = gt_enter_slow();
-        return t ? push_slowly(t, &op) : -1;
+        if (!(t = gt_enter_slow()))
+            return -1;
+        if (atomic_load_explicit(&gt_op_ends, memory_order_relaxed))
+            gt_op_collect_ends(t);
+        return push_slowly(t, &op);
     }
     if (unlikely(atomic_load_explicit(&gt_op_ends, memory_order_relaxed)))
         gt_op_collect_ends(t);
@@ -237,13 +240,7 @@ void gt_op_pop(uint64_t token)
         double squared = (double)(int64_t)d * (double)(int64_t)d;
         gt_op_memory_out(c, f, NULL);
         n->flops += f->flops;
-        n->self_ticks += d - kid;
-        n->total_ticks += d;
-        n->sumsq_ticks += squared;
-        if (d < n->min_ticks)
-            n->min_ticks = d;
-        if (d > n->max_ticks)
-            n->max_ticks = d;
+        gt_hot_tally(n, d, d - kid, squared);
         __atomic_store_n(&n->count, count, __ATOMIC_RELEASE);
     }
     if (parent)
@@ -253,12 +250,7 @@ void gt_op_pop(uint64_t token)
     t->top = below;
     t->cur = below->link;
     t->ops--;
-    struct gt_record *r = t->ring_next, *after = r + 1;
-    r->t0 = t0;
-    r->dur = (uint32_t)d;
-    r->kind_node = f->record;
-    t->ring_next = after;
-    gt_hot_add64(&slot->ring_head, 1);
+    struct gt_record *after = gt_hot_ring(t, slot, t0, d, f->record);
     f->token = 0;
     f->kids = 0;
     f->flops = 0;

@@ -37,6 +37,12 @@ void gt_op_ended_elsewhere(uint64_t token, uint64_t now)
     }
 }
 
+/* Silent ones too: those that are left out, or were open when the window was shut. */
+static int is_op(const struct gt_frame *f)
+{
+    return (f->group & GT_GROUP_MASK) == (GT_GROUP_OP & GT_GROUP_MASK);
+}
+
 static struct gt_frame *find(const struct gt_thread *t, uint64_t token, uint64_t ticks,
                              uint32_t *number)
 {
@@ -44,7 +50,7 @@ static struct gt_frame *find(const struct gt_thread *t, uint64_t token, uint64_t
     for (uint32_t i = depth; i-- > 0;) {
         struct gt_frame *f = gt_frame_at(t, i);
         /* one that began later has the same object's address and nothing else */
-        if (GT_GROUP_IS_OP(f->group) && f->token == token && (int64_t)(ticks - f->t0) >= 0) {
+        if (is_op(f) && f->token == token && (int64_t)(ticks - f->t0) >= 0) {
             *number = i;
             return f;
         }

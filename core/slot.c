@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include "core/clock.h"
 #include "core/compat.h"
+#include "core/fork.h"
 #include "core/registry.h"
 #include "core/say.h"
 #include "core/session.h"
@@ -200,45 +201,6 @@ void gt_slot_init(void)
     have_key = pthread_key_create(&at_thread_end, release) == 0;
 }
 
-/* ---- fork ---- */
-
-static const char *old_text(const char *old_base, gt_ref ref)
-{
-    return ref ? ((const struct gt_str *)(old_base + (uint64_t)ref * GT_ALIGN))->text : NULL;
-}
-
-/* In the child of a fork: opens again, silently, the ranges that were open in the thread that
- * forked. The parent's tree lies in its file, which the parent goes on changing; what is read here
- * is private memory (the links) and immutable text. `old_base` is NULL where the parent's file is
- * gone already: then the ranges only stay balanced. */
-static void inherit(struct gt_thread *t, const struct gt_thread *old, const char *old_base)
-{
-    struct gt_link *l = old->cur;
-    for (; l->parent != l; l = l->parent)
-        l->parent->last = l; /* the way back down */
-    for (l = old->root; l != old->cur;) {
-        l = l->last;
-        struct gt_link *mine = t->cur;
-        if (old_base && l == old->other) {
-            mine = t->other;
-        } else if (old_base) {
-            const struct gt_attr a = {.name = l->text,
-                                      .shapes = old_text(old_base, l->node->shapes),
-                                      .overload = old_text(old_base, l->node->overload),
-                                      .scope = l->node->scope};
-            mine = gt_tree_child(t, t->cur, l->tag, &a);
-            if (!mine) /* a folded name is no longer the one that was judged */
-                mine = t->cur;
-        }
-        int level = gt_frame_push(t, mine, GT_TAG_GROUP(l->tag), 0, 1);
-        if (l->step && !t->in_step && level >= 0) { /* it held the window open */
-            atomic_fetch_add(&gt_window_open, 1);
-            gt_window_step_open(t, GT_STEP_IN, level);
-        }
-        t->slot->inherited++;
-    }
-}
-
 /* ---- opening ---- */
 
 /* On the one thread that moved the phase from NONE to OPENING; `old` is what it had before. */
@@ -266,7 +228,7 @@ static void open_session(struct gt_thread *old)
     if (child && old->generation && old->generation + 1 == gt_session.generation) {
         struct gt_thread *t = acquire();
         if (t) {
-            inherit(t, old, old_base);
+            gt_fork_inherit(t, old, old_base);
             gt_self = t;
             /* This is the one thread that a fork leaves, so nobody else looks at the parent's (a
              * thread made since would not know: then it stays). But a call that a signal handler
@@ -337,7 +299,7 @@ struct gt_thread *gt_enter_slow(void)
         if (t->generation != gt_session.generation) {
             t = acquire();
             if (t && had->generation && had->generation + 1 == gt_session.generation)
-                inherit(t, had, NULL); /* another thread of the child opened the session */
+                gt_fork_inherit(t, had, NULL); /* another thread of the child opened the session */
             gt_window_update(0);
         }
         if (t) {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -52,6 +53,24 @@ static inline void *gt_sys_mmap(size_t bytes, int flags, int fd)
 static inline void gt_sys_munmap(void *p, size_t bytes)
 {
     gt_sys(SYS_munmap, (long)p, (long)bytes, 0, 0, 0, 0);
+}
+
+/* Maps `bytes` zeroed bytes at the first call, for the life of the process; only pages that are
+ * used take memory. Any thread: who comes second gets the first one's. NULL on failure. For tables
+ * that few programs need: static, they would count as memory of every program under `ulimit -v`. */
+static inline void *gt_sys_map_once(_Atomic(void *) *slot, size_t bytes)
+{
+    /* acquire pairs with the exchange below: zeroed pages */
+    void *there = atomic_load_explicit(slot, memory_order_acquire), *mine;
+    if (there)
+        return there;
+    mine = gt_sys_mmap(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    if (mine && !atomic_compare_exchange_strong_explicit(slot, &there, mine, memory_order_acq_rel,
+                                                         memory_order_acquire)) {
+        gt_sys_munmap(mine, bytes);
+        return there;
+    }
+    return mine;
 }
 
 /* Reads a small file whole; returns its length (buffer NUL-terminated), 0 if it can't be read. */

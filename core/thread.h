@@ -34,6 +34,13 @@ struct gt_table {
     uint32_t mask, used;
 };
 
+/* An open range, as a fork's child needs it: fork.c. */
+struct gt_open {
+    struct gt_link *link;
+    uint64_t token;
+    uint32_t group, flags; /* as in its frame */
+};
+
 struct gt_thread {
     /* hot */
     struct gt_link *cur;    /* node of the topmost frame, the root if there is none */
@@ -58,6 +65,9 @@ struct gt_thread {
     gt_ref free_async;           /* entries of its start/end ranges that it may use again */
     struct gt_thread *next;      /* all threads of this session */
     void *fork_copy;             /* of the session, during a fork from inside a call: fork.c */
+    struct gt_open
+        *fork_open; /* its open ranges, during a fork and in the child until it records */
+    uint32_t fork_opens;
     struct gt_record *ring;
     struct gt_record dummy[64];
     gt_ref block_refs[GT_MAX_DEPTH / GT_FRAMES_PER_BLOCK + 2];

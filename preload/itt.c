@@ -223,6 +223,8 @@ GT_EXPORT void __itt_api_init(struct gt_itt_global *g, int groups)
         return;
     if (!gt_source_on(GT_SOURCE_ITT) && !gt_source_on(GT_SOURCE_ONEDNN))
         return;
+    if (gt_itt_names_init() < 0 || gt_itt_open_init() < 0)
+        return;
     for (struct gt_itt_call *c = g->api_list; c->name; c++) {
         const struct call *ours =
             bsearch(c->name, calls, sizeof(calls) / sizeof(*calls), sizeof(*calls), compare);

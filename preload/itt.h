@@ -15,6 +15,9 @@
 
 /* ---- itt_names.c ---- */
 
+/* Room for names; called before anything else of the source. Returns 0 or -ENOMEM. */
+int gt_itt_names_init(void);
+
 /* What is known of a domain: its id in the low 16 bits, and: */
 #define GT_ITT_OFF 0x10000     /* record nothing: NULL, switched off, or its source is */
 #define GT_ITT_ONEDNN 0x20000  /* oneDNN's own tasks: a source of its own */
@@ -66,6 +69,8 @@ struct gt_itt_key {
     uint32_t domain_id;
     uint32_t kind; /* enum gt_itt_kind */
 };
+/* Room for them, likewise. */
+int gt_itt_open_init(void);
 /* Remembers `id` (of gt_start) under the key. Two under one key are taken newest first. Returns 0,
  * or -ENOSPC: thousands are open, this one can't be found again. */
 int gt_itt_put(const struct gt_itt_key *key, uint64_t id);

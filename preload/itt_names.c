@@ -6,11 +6,13 @@
  * the two fields that ITT leaves to collectors. What we hand out lies in arrays of ours, for the
  * life of the process and over fork; equal names share one. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 #include "core/compat.h"
 #include "core/core.h"
 #include "core/strings.h"
+#include "core/sys.h"
 #include "core/text.h"
 #include "core/thread.h"
 #include "itt.h"
@@ -22,8 +24,27 @@
 
 char gt_itt_known;
 
-/* One for each id that gt_domain may give; only pages that are used are touched. */
-static struct gt_itt_domain domains[65536];
+#define DOMAINS 65536u /* one for each id that gt_domain may give */
+#define HANDLES 65536u
+#define INDEX (2 * HANDLES)
+
+static _Atomic(void *) room;
+struct names {
+    struct gt_itt_domain domains[DOMAINS];
+    struct gt_itt_string handles[HANDLES]; /* 0: none */
+    /* a hash set of handles: hash of the text << 32 | number. Half full at most */
+    _Atomic uint64_t index[INDEX];
+};
+
+int gt_itt_names_init(void)
+{
+    return gt_sys_map_once(&room, sizeof(struct names)) ? 0 : -ENOMEM;
+}
+
+static struct names *names(void)
+{
+    return atomic_load_explicit(&room, memory_order_relaxed);
+}
 
 static int info_of(const char *name)
 {
@@ -55,7 +76,7 @@ int gt_itt_learn(const struct gt_itt_domain *d)
 struct gt_itt_domain *on_domain_create(const char *name)
 {
     uint32_t id = gt_domain(name) & 0xffff;
-    struct gt_itt_domain *d = &domains[id];
+    struct gt_itt_domain *d = &names()->domains[id];
     const char *kept;
 
     if (!name)
@@ -87,24 +108,18 @@ struct gt_itt_domain *on_domain_createW(const wchar_t *name)
 /* PyTorch makes a handle for each range and never uses it again, so there may be as many as there
  * are texts. Beyond these limits a new text with numbers gets the handle of its template ("step *",
  * which the tree makes of it anyway), and at last all new ones get that of "(other)". */
-#define HANDLES 65536u
 #define PLAIN_HANDLES 49152u
 #define PLAIN_BYTES (4u * 1024 * 1024) /* half of what gt_keep has with the default memory */
 
-static struct gt_itt_string handles[HANDLES]; /* 0: none */
 static _Atomic uint32_t handle_count = 1, plain_bytes;
-
-/* A hash set of handles: hash of the text << 32 | number. Half full at most. */
-#define INDEX (2 * HANDLES)
-static _Atomic uint64_t handle_index[INDEX];
 
 /* Number of the text's handle, 0 if there is none; *at is the free place where it should be. */
 static uint32_t find(const char *text, size_t n, uint32_t hash, uint32_t *at)
 {
     for (;; ++*at) {
         /* acquire: the handle is written before its number */
-        uint64_t word = atomic_load_explicit(&handle_index[*at % INDEX], memory_order_acquire);
-        const char *there = handles[(uint32_t)word].text;
+        uint64_t word = atomic_load_explicit(&names()->index[*at % INDEX], memory_order_acquire);
+        const char *there = names()->handles[(uint32_t)word].text;
 
         if (!word)
             return 0;
@@ -122,7 +137,7 @@ static uint32_t new_handle(const char *text, size_t n)
         return 0;
     }
     atomic_fetch_add_explicit(&plain_bytes, (uint32_t)n + 32, memory_order_relaxed);
-    handles[number].text = gt_keep(text);
+    names()->handles[number].text = gt_keep(text);
     return number;
 }
 
@@ -137,7 +152,7 @@ static uint32_t handle_of(const char *text, size_t n, int make)
             return number;
         uint64_t none = 0;
         /* if another thread was faster it may have been with the same text: look again */
-        if (atomic_compare_exchange_strong_explicit(&handle_index[at % INDEX], &none,
+        if (atomic_compare_exchange_strong_explicit(&names()->index[at % INDEX], &none,
                                                     (uint64_t)hash << 32 | mine,
                                                     memory_order_release, memory_order_relaxed))
             return mine;
@@ -178,7 +193,7 @@ struct gt_itt_string *on_string_handle_create(const char *text)
         return NULL;
     n = gt_name_length(text);
     number = plain_room() ? handle_of(text, n, 1) : crowded(text, n);
-    return number ? &handles[number] : &other;
+    return number ? &names()->handles[number] : &other;
 }
 
 struct gt_itt_string *on_string_handle_createA(const char *text)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "core/sys.h"
 #include "itt.h"
 
 #define SMALL 256u
@@ -26,12 +27,25 @@ enum { FREE = 0, BUSY = 1, HELD = 2, STATES = 4 };
 #define HASH_MASK 0x3ffffffcull /* where the word has 28 bits of the hash */
 #define ROUND (1ull << 30)      /* one more use of the place; it takes 2^34 to come round */
 
-static _Atomic uint64_t places[SMALL + LARGE];
-/* Written by whoever has set the place BUSY, read by all: compared again by the word's swap. */
-static struct {
-    _Atomic uint64_t words[3], rest, id, age;
-} held[SMALL + LARGE];
+static _Atomic(void *) room;
+struct open {
+    _Atomic uint64_t places[SMALL + LARGE];
+    /* written by whoever has set the place BUSY, read by all: compared again by the word's swap */
+    struct {
+        _Atomic uint64_t words[3], rest, id, age;
+    } held[SMALL + LARGE];
+};
 static _Atomic uint64_t ages;
+
+int gt_itt_open_init(void)
+{
+    return gt_sys_map_once(&room, sizeof(struct open)) ? 0 : -ENOMEM;
+}
+
+static struct open *open_ranges(void)
+{
+    return atomic_load_explicit(&room, memory_order_relaxed);
+}
 
 static uint64_t rest_of(const struct gt_itt_key *key)
 {
@@ -54,8 +68,10 @@ static uint64_t hash_of(const struct gt_itt_key *key)
 
 static int is(uint32_t n, const struct gt_itt_key *key)
 {
-    return LOAD(held[n].rest) == rest_of(key) && LOAD(held[n].words[0]) == key->words[0] &&
-           LOAD(held[n].words[1]) == key->words[1] && LOAD(held[n].words[2]) == key->words[2];
+    return LOAD(open_ranges()->held[n].rest) == rest_of(key) &&
+           LOAD(open_ranges()->held[n].words[0]) == key->words[0] &&
+           LOAD(open_ranges()->held[n].words[1]) == key->words[1] &&
+           LOAD(open_ranges()->held[n].words[2]) == key->words[2];
 }
 
 static uint32_t place_of(const struct table *t, uint64_t hash, uint32_t i)
@@ -69,9 +85,9 @@ static int claim(struct table *t, uint64_t hash, uint32_t *n, uint64_t *word)
 {
     for (uint32_t i = 0; i < t->window; i++) {
         *n = place_of(t, hash, i);
-        *word = atomic_load_explicit(&places[*n], memory_order_relaxed);
+        *word = atomic_load_explicit(&open_ranges()->places[*n], memory_order_relaxed);
         if (STATE(*word) != FREE ||
-            !atomic_compare_exchange_strong_explicit(&places[*n], word, *word + BUSY,
+            !atomic_compare_exchange_strong_explicit(&open_ranges()->places[*n], word, *word + BUSY,
                                                      memory_order_acquire, memory_order_relaxed))
             continue;
         uint32_t far = atomic_load_explicit(&t->reach, memory_order_relaxed);
@@ -91,13 +107,13 @@ int gt_itt_put(const struct gt_itt_key *key, uint64_t id)
     if (claim(&tables[0], hash, &n, &word) != 0 && claim(&tables[1], hash, &n, &word) != 0)
         return -ENOSPC;
     for (int k = 0; k < 3; k++)
-        STORE(held[n].words[k], key->words[k]);
-    STORE(held[n].rest, rest_of(key));
-    STORE(held[n].id, id);
-    STORE(held[n].age, atomic_fetch_add_explicit(&ages, 1, memory_order_relaxed));
+        STORE(open_ranges()->held[n].words[k], key->words[k]);
+    STORE(open_ranges()->held[n].rest, rest_of(key));
+    STORE(open_ranges()->held[n].id, id);
+    STORE(open_ranges()->held[n].age, atomic_fetch_add_explicit(&ages, 1, memory_order_relaxed));
     word = (word & ~(HASH_MASK | (STATES - 1))) | (hash & HASH_MASK) | HELD;
     /* pairs with the acquire in gt_itt_find */
-    atomic_store_explicit(&places[n], word, memory_order_release);
+    atomic_store_explicit(&open_ranges()->places[n], word, memory_order_release);
     return 0;
 }
 
@@ -114,22 +130,23 @@ int gt_itt_find(const struct gt_itt_key *key, int take, uint64_t *id)
 
             for (uint32_t i = 0; i < reach; i++) {
                 uint32_t n = place_of(t, hash, i);
-                uint64_t word = atomic_load_explicit(&places[n], memory_order_acquire);
+                uint64_t word =
+                    atomic_load_explicit(&open_ranges()->places[n], memory_order_acquire);
 
                 if (STATE(word) == HELD && ((word ^ hash) & HASH_MASK) == 0 && is(n, key) &&
-                    (!best_word || LOAD(held[n].age) > best_age)) {
+                    (!best_word || LOAD(open_ranges()->held[n].age) > best_age)) {
                     best = n;
                     best_word = word;
-                    best_age = LOAD(held[n].age);
+                    best_age = LOAD(open_ranges()->held[n].age);
                 }
             }
         }
         if (!best_word)
             return -ENOENT;
-        *id = LOAD(held[best].id);
+        *id = LOAD(open_ranges()->held[best].id);
         /* acq_rel: what was read above is read before the place is given to others */
         if (atomic_compare_exchange_strong_explicit(
-                &places[best], &best_word,
+                &open_ranges()->places[best], &best_word,
                 take ? (best_word & ~(uint64_t)(STATES - 1)) + ROUND : best_word,
                 memory_order_acq_rel, memory_order_relaxed))
             return 0; /* nobody was there in between: what was read is right */

@@ -30,7 +30,7 @@ static int open_here(void)
            gt_session.pid == (uint32_t)gt_sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-/* The tool would be our child if it lost its parent: then the host must not see it end. */
+/* The tool would be our child if it lost its parent: then the host must not see it, nor its end. */
 static int adopts(void)
 {
     int yes = 0;
@@ -39,7 +39,7 @@ static int adopts(void)
 }
 
 /* `job` is ours. Returns 0, or -1 if no report was made; when not waited for, if none is begun. */
-static int start(int wait, const char *every)
+static int start(int wait, int merge, const char *every)
 {
     int n = 0;
     if (gt_helper_find(&job) < 0)
@@ -49,6 +49,8 @@ static int start(int wait, const char *every)
     job.argv[n++] = (char *)"--snapshot";
     if (gt_config.log < 2 || gt_config.quiet)
         job.argv[n++] = (char *)"--quiet";
+    if (merge)
+        job.argv[n++] = (char *)"--merge";
     if (every) {
         job.argv[n++] = (char *)"--every";
         job.argv[n++] = (char *)every;
@@ -86,7 +88,7 @@ static int flush(void)
         none = 0;
         gt_sys(SYS_nanosleep, (long)&(struct timespec){.tv_nsec = 1000000}, 0, 0, 0, 0, 0);
     }
-    rc = start(1, NULL);
+    rc = start(1, 0, NULL);
     atomic_store(&owner, 0);
     return rc;
 }
@@ -99,9 +101,10 @@ int gputally_flush(void)
 static void handler(int sig, siginfo_t *info, void *context)
 {
     int saved = errno, none = 0, me = (int)gt_sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    /* one that comes while another is being started is that one, as signals are */
+    /* one that comes while another is being started is that one, as signals are; so is one that
+     * comes while the tool of another waits */
     if (open_here() && !no_file() && atomic_compare_exchange_strong(&owner, &none, me)) {
-        start(adopts(), NULL);
+        start(adopts(), 1, NULL);
         atomic_store(&owner, 0);
     }
     errno = saved;
@@ -128,6 +131,11 @@ void gt_snapshot_opened(void)
     atomic_store(&owner, 0); /* a fork child's is the parent's */
     if (!gt_config.snapshot_ns || gt_exit_by_run() || no_file())
         return;
+    if (adopts()) { /* who waits for all of its children would wait for itself */
+        gt_say(GT_SAY_WARNING, "no snapshots: this process adopts orphans, and would be the parent "
+                               "of the one that makes them; `gputally run` can make them");
+        return;
+    }
     gt_text_init(&t, seconds, sizeof seconds);
     gt_text_add_u64(&t, gt_config.snapshot_ns / 1000000000u);
     gt_text_add(&t, ".");
@@ -135,7 +143,7 @@ void gt_snapshot_opened(void)
         gt_text_add(&t, "0");
     gt_text_add_u64(&t, part);
     atomic_store(&owner, 1);
-    if (start(0, seconds) < 0)
+    if (start(0, 0, seconds) < 0)
         gt_say(GT_SAY_WARNING, "could not run `gputally finish --every`: no snapshots");
     atomic_store(&owner, 0);
 }

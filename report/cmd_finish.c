@@ -8,6 +8,7 @@
 #include "report/watch.h"
 #include "core/config.h"
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@ static const char help[] =
     "  -s, --snapshot\n"
     "                reports of processes as they are now, in files of their\n"
     "                own; they run on and have their real one at the end\n"
+    "  -m, --merge   with --snapshot: no other one if one is waiting already, and\n"
+    "                no word if the process has ended meanwhile\n"
     "  -e, --every SECONDS\n"
     "                the same again and again until the process has ended;\n"
     "                with one SESSION\n"
@@ -39,6 +42,8 @@ static int one(const char *path, const struct gt_finish_options *o)
         strcmp(path, "-") && !gt_session_header(path, &h, NULL) && !gt_session_may_print(&h);
     int rc = gt_finish_session(path, o, &r, &e);
     gt_finish_result_free(&r);
+    if (o->merge && (rc == -EALREADY || rc == -ESRCH || rc == -ENOENT))
+        return 0;
     if (!rc && !o->snapshot)
         gt_run_folder_left(path);
     if (rc && !silent)
@@ -81,19 +86,17 @@ static int before(const char *path, const struct gt_finish_options *o)
 
 int gt_cmd_finish(int argc, char **argv)
 {
-    static const struct option options[] = {{"dead", no_argument, NULL, 'd'},
-                                            {"keep", no_argument, NULL, 'k'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"snapshot", no_argument, NULL, 's'},
-                                            {"every", required_argument, NULL, 'e'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"dead", no_argument, NULL, 'd'},  {"keep", no_argument, NULL, 'k'},
+        {"quiet", no_argument, NULL, 'q'}, {"snapshot", no_argument, NULL, 's'},
+        {"merge", no_argument, NULL, 'm'}, {"every", required_argument, NULL, 'e'},
+        {"help", no_argument, NULL, 'h'},  {NULL, 0, NULL, 0}};
     struct gt_finish_options o = {0};
     uint64_t every = 0;
     int status = 0, c;
     signal(SIGXFSZ, SIG_IGN); /* EFBIG, not death */
     optind = 1;
-    while ((c = gt_options_next(argc, argv, ":dkqse:h", options)) != -1) {
+    while ((c = gt_options_next(argc, argv, ":dkqsme:h", options)) != -1) {
         switch (c) {
         case 'd':
             o.dead = 1;
@@ -112,6 +115,9 @@ int gt_cmd_finish(int argc, char **argv)
             break;
         case 's':
             o.snapshot = 1;
+            break;
+        case 'm':
+            o.merge = 1;
             break;
         case 'h':
             fputs(help, stdout);

@@ -140,10 +140,10 @@ static int write_files(struct job *j, struct gt_sink *said)
         char *path, *wanted = gt_place_path(&place, j->outputs[i].extension, n);
         if (!(rc = gt_place_put(&place, &j->outputs[i], tag, &n, &path, j->e))) {
             const char *name = shown(path, place.cwd);
-            if (strcmp(path, wanted) && !j->options->snapshot) {
-                gt_sink_format(said, "gputally: %s is another's file: writing %s\n",
+            /* who gave %n asked for numbers */
+            if (strcmp(path, wanted) && !j->options->snapshot && !strstr(place.pattern, "%n"))
+                gt_sink_format(said, "gputally: %s is there already: writing %s\n",
                                shown(wanted, place.cwd), name);
-            }
             gt_sink_format(&files, "%s%s", files.used ? "\n" : "", name);
             gt_sink_text(&line, line.used ? ", " : "gputally: wrote ");
             word(&line, name);
@@ -156,7 +156,7 @@ static int write_files(struct job *j, struct gt_sink *said)
     if (json) {
         gt_sink_text(&line, "; next: gputally report ");
         word(&line, json);
-        gt_sink_text(&line, " --group-by thread");
+        gt_sink_format(&line, " --group-by %s", gt_wrote_group(j->out->shapes));
     }
     if (line.used && !j->options->hold_table) {
         gt_sink_put(said, line.data, line.used);
@@ -195,14 +195,31 @@ static void note_outside(struct job *j, struct gt_sink *said)
         gt_sink_format(said, "gputally: %s\n", j->out->note);
 }
 
+/* Snapshots are made one after the other: who reads later gets the later number. Of those that may
+ * be merged one waits at most, and it will show the moment of all that come until it reads. Returns
+ * 0, or -EALREADY if one waits. */
+static int take_turn(struct job *j)
+{
+    struct flock place = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int merge = j->options->merge;
+    if ((j->lock = open(j->path, (merge ? O_RDWR : O_RDONLY) | O_CLOEXEC)) < 0)
+        return 0; /* whoever reads it next says why */
+    if (merge && flock(j->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK &&
+        fcntl(j->lock, F_OFD_SETLK, &place) && (errno == EAGAIN || errno == EACCES))
+        return gt_err_set(j->e, -EALREADY, "%s: a snapshot is waiting", j->path);
+    while (flock(j->lock, LOCK_EX) && errno == EINTR)
+        ;
+    place.l_type = F_UNLCK;
+    fcntl(j->lock, F_OFD_SETLK, &place);
+    return 0;
+}
+
 static int admit(struct job *j)
 {
     const struct gt_header *h;
     int rc;
-    /* who reads later gets the later number */
-    if (j->options->snapshot && (j->lock = open(j->path, O_RDONLY | O_CLOEXEC)) >= 0)
-        while (flock(j->lock, LOCK_EX) && errno == EINTR)
-            ;
+    if (j->options->snapshot && (rc = take_turn(j)))
+        return rc;
     if ((rc = gt_input_read(&j->in, j->path, j->e)))
         return rc;
     if (!(h = gt_input_header(&j->in, j->e)))
@@ -237,7 +254,7 @@ static int admit(struct job *j)
         struct gt_header now;
         if (!gt_session_header(j->path, &now, NULL))
             memcpy(&((struct gt_header *)j->in.data)->seen, &now.seen,
-                   offsetof(struct gt_header, reserved2) - offsetof(struct gt_header, seen));
+                   offsetof(struct gt_header, image) - offsetof(struct gt_header, seen));
     }
     return 0;
 }
@@ -254,8 +271,10 @@ static int work(struct job *j)
     exe = strrchr(exe, '/') ? strrchr(exe, '/') + 1 : exe;
     j->out->program = gt_mem_copy(exe, strlen(exe));
     j->out->recorded = gt_model_recorded(&j->model);
-    for (size_t i = 0; i < j->model.row_count; i++)
+    for (size_t i = 0; i < j->model.row_count; i++) {
         j->out->self_ns += (double)j->model.rows[i].self_ns;
+        j->out->shapes |= j->model.rows[i].shapes != 0;
+    }
     gt_sink_open(&said, -1);
     configure(j);
     if (!j->out->recorded && !j->options->snapshot)

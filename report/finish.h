@@ -11,6 +11,7 @@ struct gt_finish_options {
     int quiet;        /* errors only */
     int snapshot; /* a report of the process as it is now, in files of its own: nothing is claimed,
                      nothing deleted. One that has ended is left to the real one: no file */
+    int merge;    /* with snapshot: -EALREADY if another such one waits for its turn */
     int dead;     /* the user says so of a process that can't be judged from here */
 };
 
@@ -19,6 +20,7 @@ struct gt_finish_result {
     double self_ns; /* sum of the self time of all rows */
     unsigned pid;
     int ended;     /* enum gt_ended of model.h */
+    int shapes;    /* some calls have input shapes */
     char *program; /* base name of the executable */
     char *table;   /* hold_table: text of the `table` output, NULL if it was not asked for */
     char *note;    /* a line about why nothing was recorded, NULL if there is nothing to say */

@@ -317,7 +317,9 @@ static int load(struct gt_loader *l, gt_ref **slots)
     if ((rc = set_clock(l, *slots, count, ended)))
         return rc;
     set_window(l);
-    if (gt_session_same_boot(l->h)) /* elsewhere a call costs something else */
+    if (l->h->call_ps)
+        l->m->processes[l->process].call_ns = l->h->call_ps / 1000.0;
+    else if (gt_session_same_boot(l->h)) /* elsewhere a call costs something else */
         l->m->processes[l->process].call_ns = gt_overhead_call_ns();
     /* the list has the newest first; people expect the first thread first */
     for (size_t i = count; i-- > 0;)

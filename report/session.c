@@ -1,5 +1,6 @@
 /* See session.h. */
 #include "report/session.h"
+#include "report/overhead.h"
 #include "report/mem.h"
 #include <dirent.h>
 #include <errno.h>
@@ -397,8 +398,11 @@ int gt_session_claim(const char *path, struct gt_err *e)
             break;
         }
     } while (!atomic_compare_exchange_strong(&h->finisher, &seen, me));
-    if (!rc)
+    if (!rc) {
         see(h);
+        if (!h->call_ps && gt_session_same_boot(h))
+            h->call_ps = (uint32_t)(gt_overhead_call_ns() * 1000);
+    }
     munmap(h, GT_HEADER_BYTES);
     return rc;
 }

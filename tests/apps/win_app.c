@@ -11,6 +11,7 @@
  *   busyfork MS      likewise, and a child that does too, after the first step of each
  *   sleep MS         all{} for so long, without any other call; sleepkill: then kills itself
  *   idle MS          no call for so long
+ *   adopts           all{a child}, waits for every child there is; says how many there were
  *   flush N          N times step{...} and a flush, with all{} around; says what the flushes
  * returned mine MS          as timed, with a handler of its own for SIGUSR1 that counts; says how
  * many resume N         N steps, a resume, N steps, a pause, N steps */
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,6 +127,20 @@ static void timed(int ms)
     gputally_range_pop();
 }
 
+/* One that adopts orphans, as the first process of a container does, waits for all its children. */
+static void adopts(void)
+{
+    int n = 0;
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    gputally_range_push("all");
+    if (!fork())
+        _exit(0);
+    while (wait(NULL) > 0)
+        n++;
+    gputally_range_pop();
+    printf("children %d\n", n);
+}
+
 static int busy_ms;
 static void *busy(void *steps)
 {
@@ -227,6 +243,8 @@ int main(int argc, char **argv)
         busy_threads(n, mode[4]);
     else if (!strcmp(mode, "flush"))
         flushed(n);
+    else if (!strcmp(mode, "adopts"))
+        adopts();
     else if (!strcmp(mode, "idle"))
         for (long long end = now_ms() + n; now_ms() < end;)
             usleep(10000);

@@ -56,9 +56,9 @@ def test_reference_is_made_from_what_torch_gave(tmp_path):
 
 
 @pytest.mark.parametrize("name, want, options", [
-    ("torch_events", "torch_events", ["-s", "none", "-g", "rank"]),
-    ("torch_events", "torch_events_shapes", ["-s", "self_cuda_time_total", "-g", "rank,shape,overload"]),
-    ("torch_events_stacks", "torch_events_stacks", ["-s", "cpu_memory_usage", "-g", "rank,stack:2", "-n", "20"])])
+    ("torch_events", "torch_events", ["--sum", "-s", "none", "-g", "rank"]),
+    ("torch_events", "torch_events_shapes", ["--sum", "-s", "self_cuda_time_total", "-g", "rank,shape,overload"]),
+    ("torch_events_stacks", "torch_events_stacks", ["--sum", "-s", "cpu_memory_usage", "-g", "rank,stack:2", "-n", "20"])])
 def test_tables_that_torch_printed(tmp_path, name, want, options):
     """Every column there is: device, memory, ranks, shapes, overloads, FLOPs, places in files."""
     text = report(DATA / f"{name}.json", *options)
@@ -404,5 +404,6 @@ def test_sums_stay(tmp_path, overlap):
     text = report(path, "-f", "json")
     (tmp_path / "saved.json").write_text(text)
     assert report(tmp_path / "saved.json", "-f", "json") == text
-    for options in ([], ["-f", "csv"], ["-f", "tree"], ["--group-by", "shape,rank"], ["--total-average"]):
+    # each rank is a process, so their tables are apart if not summed
+    for options in (["--sum"], ["-f", "csv"], ["-f", "tree"], ["--sum", "--group-by", "shape,rank"], ["--sum", "--total-average"]):
         assert report(tmp_path / "saved.json", *options) == report(path, *options)

@@ -1,4 +1,5 @@
 """GPUTALLY_SNAPSHOT, _SNAPSHOT_SIGNAL and gputally_flush in real programs: tests/apps/win_app.c."""
+import fcntl
 import re
 import signal
 import subprocess
@@ -172,6 +173,16 @@ def test_who_watches_ends_with_the_program_and_holds_nothing(tmp_path):
     assert len(snapshots(tmp_path)) == 1
 
 
+def test_who_adopts_orphans_has_no_child_of_ours(tmp_path):
+    """It would wait for the watcher, which waits for it."""
+    (tmp_path / "s").mkdir()
+    done = execute([APP, "adopts"], cwd=tmp_path, timeout=20,
+                   env=preload(GPUTALLY_SNAPSHOT="0.2", GPUTALLY_FORMAT="json", GPUTALLY_SESSION_DIR=str(tmp_path / "s")))
+    assert (done.returncode, done.stdout) == (0, "children 1\ndone\n")
+    assert done.stderr.count("no snapshots: this process adopts orphans") == 1
+    assert counts(load_report(tmp_path)) == {"all": 1}
+
+
 def test_flush(tmp_path):
     (tmp_path / "s").mkdir()
     for way in ("run", "preload"):
@@ -213,6 +224,47 @@ def test_signal(tmp_path):
     reports = snapshots(tmp_path)
     assert len(reports) == 3
     only_grow(reports)
+
+
+def running(*words):
+    """How many processes have all these words among their arguments."""
+    n = 0
+    for f in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = f.read_bytes()
+        except OSError:
+            continue
+        n += all(w.encode() in text for w in words)
+    return n
+
+
+def test_a_storm_of_signals_is_one_snapshot_at_a_time(tmp_path):
+    """While one is being made (here: the lock is held) one process waits, however many signals come."""
+    (tmp_path / "s").mkdir()
+    p = popen(tmp_path, APP, "timed", "3000", GPUTALLY_SNAPSHOT_SIGNAL="USR1", GPUTALLY_FORMAT="json")
+    wait_for(lambda: has_session(tmp_path))
+    session = next((tmp_path / "s").glob("*.session"))
+    wait_for(lambda: session.stat().st_blocks and session.read_bytes()[16] == 1)
+    with session.open() as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        for _ in range(20):
+            p.send_signal(signal.SIGUSR1)
+            time.sleep(0.02)
+        wait_for(lambda: running("--snapshot", str(session)) == 1, 2)
+    wait_for(lambda: running("--snapshot", str(session)) == 0)
+    assert len(list(tmp_path.glob("*.snapshot-*.json"))) == 1
+    # the next one is made as ever
+    p.send_signal(signal.SIGUSR1)
+    wait_for(lambda: len(list(tmp_path.glob("*.snapshot-*.json"))) == 2)
+    out, err = p.communicate(timeout=20)
+    assert (p.returncode, out) == (0, "done\n") and "has ended" not in err
+    only_grow(snapshots(tmp_path))
+
+
+def test_a_merged_snapshot_of_what_has_ended_is_silent(tmp_path):
+    done = tool("finish", "--snapshot", "--merge", tmp_path / "gone.session")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert tool("finish", "--snapshot", tmp_path / "gone.session").returncode == 2
 
 
 def test_signal_before_anything_was_recorded(tmp_path):

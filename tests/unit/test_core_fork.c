@@ -306,6 +306,64 @@ START_TEST(paused_parent)
 }
 END_TEST
 
+/* Ranges that are silent or ended out of order: the child has the very ones that are open, with
+ * their levels, so that each pop ends its own. */
+static void pops_its_own(void)
+{
+    CHILD_CHECK(gt_push(API, "kid") == 4);
+    CHILD_CHECK(rd_only()->inherited == 3 && rd_only()->depth == 6);
+    CHILD_CHECK(gt_pop(GROUP(API)) == 4);
+    CHILD_CHECK(gt_pop(GROUP(API)) == 3); /* left out */
+    call("in c", 1);
+    CHILD_CHECK(gt_pop_token(GROUP(NVTX), 7) == 0);
+    call("in b", 1);
+    CHILD_CHECK(gt_pop(GROUP(API)) == 2);
+    call("in a", 1);
+    CHILD_CHECK(gt_pop(GROUP(API)) == 1); /* pushed in a pause */
+    call("in a", 1);
+    CHILD_CHECK(gt_pop(GROUP(API)) == 0);
+    call("after", 1);
+    CHILD_CHECK(gt_pop(GROUP(API)) == -1);
+    CHILD_CHECK(count_of("a/gone/b/c/kid") == 1 && count_of("a/gone/b/c/in c") == 1);
+    CHILD_CHECK(count_of("a/gone/b/in b") == 1 && count_of("a/in a") == 2 &&
+                count_of("after") == 1);
+    CHILD_CHECK(rd_only()->unbalanced == 1 && rd_only()->depth == 0);
+}
+
+START_TEST(the_very_ranges)
+{
+    setenv("GPUTALLY_EXCLUDE", "noise", 1);
+    gt_push(API, "a");
+    gt_pause();
+    gt_push(API, "b in a pause");
+    gt_resume();
+    gt_push(NVTX, "gone");
+    gt_push(API, "b");
+    gt_push_attr(NVTX, &(struct gt_attr){.name = "c", .token = 7});
+    gt_pop(GROUP(NVTX));
+    gt_push(API, "noise");
+    gt_pop(GROUP(API));
+    gt_push(API, "noise");
+    pid_t pid = fork();
+    if (pid == 0) {
+        /* one that forks before it records, and forgets nothing by that */
+        for (int i = 0; _i && i < 2; i++) {
+            if ((pid = fork()) == 0) {
+                pops_its_own();
+                _exit(0);
+            }
+            rd_wait(pid);
+        }
+        pops_its_own();
+        _exit(0);
+    }
+    rd_wait(pid);
+    for (int level = 3; level >= 0; level--)
+        ck_assert_int_eq(gt_pop(GROUP(API)), level);
+    ck_assert_uint_eq(rd_only()->unbalanced, 0);
+}
+END_TEST
+
 START_TEST(domains_and_names)
 {
     uint32_t d = gt_domain("mine");
@@ -450,6 +508,7 @@ int main(void)
     tcase_add_test(t, from_a_thread);
     tcase_add_test(t, other_thread_opens);
     tcase_add_test(t, paused_parent);
+    tcase_add_loop_test(t, the_very_ranges, 0, 2);
     tcase_add_test(t, domains_and_names);
     tcase_add_test(t, shapes);
     tcase_add_test(t, deep);

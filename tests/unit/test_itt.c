@@ -12,6 +12,12 @@ int gt_torch_live(void)
     return 0;
 }
 
+static void room(void)
+{
+    ck_assert_int_eq(gt_itt_names_init(), 0);
+    ck_assert_int_eq(gt_itt_open_init(), 0);
+}
+
 static uint64_t state;
 
 static uint32_t rnd(uint32_t n)
@@ -310,6 +316,7 @@ int main(void)
 {
     Suite *s = suite_create("itt");
     TCase *t = rd_case(s, "all");
+    tcase_add_checked_fixture(t, room, NULL);
     tcase_add_loop_test(t, against_a_list, 0, 3);
     tcase_add_test(t, full);
     tcase_add_test(t, threads);

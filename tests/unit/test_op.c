@@ -474,6 +474,68 @@ START_TEST(ended_elsewhere)
 }
 END_TEST
 
+static void end_elsewhere(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, ends_it, NULL);
+    pthread_join(thread, NULL);
+}
+
+/* Open frames of all threads. */
+static uint32_t open_frames(void)
+{
+    uint32_t n = 0;
+    for (gt_ref at = gt_session.header->slots; at;) {
+        const struct gt_slot *slot = gt_session_at(at);
+        n += slot->depth;
+        at = slot->next;
+    }
+    return n;
+}
+
+/* One that is silent is taken out all the same: else each would stay for good, up to no room. */
+static void do_silent_elsewhere(void)
+{
+    for (int i = 0; i < 2; i++) {
+        gt_pause();
+        op("future", 100);
+        gt_resume();
+        end_elsewhere();
+        op("next", 2);
+        RD_MUST(open_frames() == 1, "depth %u", open_frames());
+        end(2);
+    }
+    RD_MUST(open_frames() == 0, "depth %u", open_frames());
+}
+
+START_TEST(silent_ended_elsewhere)
+{
+    record(do_silent_elsewhere);
+    ck_assert_uint_eq(g.count, 1);
+    ROW("next", 2, 40, 40, 0, 0);
+    ck_assert_int_eq(m.processes[0].lost[GT_LOST_INDEX_left_open], 0);
+}
+END_TEST
+
+/* With a duration every call takes the slow way. */
+static void do_elsewhere_slowly(void)
+{
+    setenv("GPUTALLY_WINDOW", "duration=1000", 1);
+    op("future", 100);
+    end_elsewhere();
+    op("next", 2);
+    RD_MUST(open_frames() == 1, "depth %u", open_frames());
+    end(2);
+}
+
+START_TEST(ended_elsewhere_slowly)
+{
+    record(do_elsewhere_slowly);
+    ROW("future", 1, 20, 0, 0, 0);
+    ROW("next", 1, 20, 20, 0, 0);
+}
+END_TEST
+
 static void do_fork(void)
 {
     op("outer", 1);
@@ -589,6 +651,8 @@ int main(void)
     tcase_add_test(t, scopes_are_apart);
     tcase_add_test(t, paused);
     tcase_add_test(t, ended_elsewhere);
+    tcase_add_test(t, silent_ended_elsewhere);
+    tcase_add_test(t, ended_elsewhere_slowly);
     tcase_add_test(t, forked_inside);
     tcase_add_loop_test(t, killed, 0, 300);
     return rd_run(s);

@@ -2,7 +2,6 @@
 #include "core/session.h"
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -12,12 +11,15 @@
 #include "core/say.h"
 #include "core/sys.h"
 #include "core/text.h"
+#include "core/thread.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 #define LEAST_BYTES (256u * 1024) /* below this a session holds no tree worth having */
 #define STEP_BYTES (64u * 1024)   /* how much of the file gets memory at a time */
+#define KEPT_PART 16              /* of the memory, for threads that have no slot yet */
+#define THREAD_BYTES (48u * 1024) /* what a slot takes, file and private together */
 #define MOST_BYTES ((uint64_t)UINT32_MAX * GT_ALIGN) /* what a gt_ref can name */
 
 struct gt_session gt_session = {.reopen_fd = -1};
@@ -189,13 +191,26 @@ static void tell_full(void)
     __atomic_store_n(&gt_session.header->memory_full, 1, __ATOMIC_RELAXED);
 }
 
+/* What the caller must leave: the names that the first threads bring may use up all the memory, and
+ * those that come later are still to be counted. Nothing where it would not do for one of them. */
+static int64_t kept(void)
+{
+    uint64_t part = gt_session.size_bytes / KEPT_PART;
+    return gt_self->slot && part >= THREAD_BYTES ? (int64_t)part : 0;
+}
+
 static int take(int64_t bytes)
 {
-    if (atomic_fetch_sub_explicit(&gt_session.budget_bytes, bytes, memory_order_relaxed) >= bytes)
-        return 1;
-    atomic_fetch_add_explicit(&gt_session.budget_bytes, bytes, memory_order_relaxed);
-    tell_full();
-    return 0;
+    int64_t left = atomic_load_explicit(&gt_session.budget_bytes, memory_order_relaxed);
+    do {
+        if (left - bytes < kept()) {
+            tell_full();
+            return 0;
+        }
+        /* never takes what it may not have, not even for a moment: a new thread would miss it */
+    } while (!atomic_compare_exchange_weak_explicit(&gt_session.budget_bytes, &left, left - bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return 1;
 }
 
 /* Gives [0, end) memory. Two threads may populate the same pages: harmless. */
@@ -229,7 +244,7 @@ void *gt_session_alloc(size_t bytes, gt_ref *ref)
         return NULL;
     uint64_t at = atomic_load_explicit(&h->used_bytes, memory_order_relaxed);
     do {
-        if (at + ask > gt_session.size_bytes) {
+        if (at + ask + (uint64_t)kept() > gt_session.size_bytes) {
             tell_full();
             atomic_fetch_add_explicit(&gt_session.budget_bytes, (int64_t)ask, memory_order_relaxed);
             return NULL;

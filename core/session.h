@@ -36,7 +36,8 @@ int gt_session_find_older(void);
 void gt_session_path(uint32_t sequence, char *path, size_t bytes);
 
 /* Zeroed memory in the file, 8-aligned (64-aligned from 64 bytes on), never freed. NULL when the
- * memory is used up; then header->memory_full is set. *ref gets its place. Any thread. */
+ * memory is used up; then header->memory_full is set. The last 1/16 is for threads that have no
+ * slot yet, if it will do for one. *ref gets its place. Any thread. */
 void *gt_session_alloc(size_t bytes, gt_ref *ref);
 
 /* Zeroed private memory on the same budget, 64-aligned, for what readers need not see; whole pages

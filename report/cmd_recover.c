@@ -172,7 +172,7 @@ static void recover(const char *path, int clean, const struct gt_finish_options 
         if (r.table && r.ended != GT_ENDED_EXIT)
             gt_wrote_heading(r.pid, r.program, r.ended);
         fputs(r.table ? r.table : "", stderr);
-        gt_wrote_last(r.files, NULL);
+        gt_wrote_last(r.files, NULL, r.shapes);
     }
     gt_finish_result_free(&r);
     if (rc == -EBUSY)

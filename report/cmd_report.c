@@ -4,6 +4,7 @@
 #include "core/config.h"
 #include "report/load.h"
 #include "report/mem.h"
+#include "report/missing.h"
 #include "report/once.h"
 #include "report/options.h"
 #include "report/part.h"
@@ -22,9 +23,10 @@ static void help(FILE *to)
     fputs(
         "Usage: gputally report [options] FILE...\n"
         "Shows what FILE holds: reports that were saved as json, sessions, also of a program that\n"
-        "still runs, or what TVM's Report.json() wrote. One table a process; the formats for "
-        "other\n"
-        "programs hold all files as one. FILE - is standard input.\n"
+        "still runs, what TVM's Report.json() wrote, or a list of events (docs/format.md). One\n"
+        "table a process; the formats for other programs hold all files as one. FILE - is "
+        "standard\n"
+        "input.\n"
         "  -f, --format NAME     ",
         to);
     for (size_t i = 0; i < gt_writer_count; i++)
@@ -300,8 +302,10 @@ int gt_cmd_report(int argc, char **argv)
         for (size_t k = first; k < m.process_count; k++)
             q.file[k] = (size_t)i;
     }
-    if (!status)
+    if (!status) {
+        gt_missing_tell(&m, &q.options);
         status = write_out(&m, &q);
+    }
     free(q.file);
     gt_model_fini(&m);
     return status;

@@ -7,6 +7,7 @@
 #include "report/run_env.h"
 #include "report/run_folder.h"
 #include "report/run_preload.h"
+#include "report/run_say.h"
 #include "report/watch.h"
 #include "core/config.h"
 
@@ -44,7 +45,7 @@ static void help(FILE *f)
 
     fputs("Usage: gputally run [options] [--] COMMAND [ARGUMENTS]\n"
           "Runs COMMAND and reports what it and its children did. The exit status is COMMAND's.\n"
-          "\nOptions, each with its variable:\n",
+          "\nOptions; each sets the variable of its name: --session-dir is GPUTALLY_SESSION_DIR.\n",
           f);
     for (size_t i = 0; i < n; i++) {
         char left[64], letter[8] = "    ";
@@ -54,12 +55,12 @@ static void help(FILE *f)
             snprintf(letter, sizeof letter, "-%c, ", short_of(o[i].option));
         snprintf(left, sizeof left, "%s--%s%s%s", letter, o[i].is_bool ? "[no-]" : "", o[i].option,
                  o[i].is_bool ? "" : " VALUE");
-        fprintf(f, "  %-24s GPUTALLY_%-14s %s", left, o[i].name, o[i].help);
+        fprintf(f, "  %-34s %s", left, o[i].help);
         if (*o[i].fallback)
             fprintf(f, " [%s]", o[i].fallback);
         fputc('\n', f);
     }
-    fputs("  -h, --help               this text\n"
+    fputs("  -h, --help                         this text\n"
           "\nExamples:\n"
           "  gputally run -- python train.py\n"
           "  gputally run -o 'out/%e.%p' -f table,json,csv -- ./app --its-own-option\n"
@@ -177,25 +178,6 @@ static int check(const struct gt_run_env *env, const struct gt_run_env *own, str
     return 0;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-static void hint(const char *command)
-{
-    static const char *const launchers[] = {"mpirun", "mpiexec", "srun", "orterun", "prterun"};
-
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-        if (!strcmp(base_name(command), launchers[i]))
-            fprintf(stderr,
-                    "gputally: hint: to reach the ranks on every host, put it inside: %s ... "
-                    "gputally run -- PROGRAM\n",
-                    launchers[i]);
-}
-
 /* The program's environment gets the preload: 1. What can't take one runs without, and is told: 0.
  */
 static int inject(struct gt_run_env *env, const struct gt_elf_target *t, const char *command,
@@ -243,15 +225,6 @@ static void fix_underscore(struct gt_run_env *env, const char *path)
         gt_run_env_set(env, "_", path);
 }
 
-static int cant_start(const char *command, int rc)
-{
-    if (rc == -ENOENT && !strchr(command, '/'))
-        fprintf(stderr, "gputally: %s: command not found\n", command);
-    else
-        fprintf(stderr, "gputally: %s: %s\n", command, strerror(-rc));
-    return rc == -ENOENT ? 127 : 126;
-}
-
 /* Until the program ends: reports of children that have, and snapshots if they were asked for. */
 static void wait_and_sweep(struct gt_run_child *child, struct gt_run_folder *folder,
                            uint64_t snapshot_ms)
@@ -280,10 +253,10 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     int injected, rc = gt_elf_target_find(command[0], gt_run_env_get(env, "PATH"), path);
 
     if (rc)
-        return cant_start(command[0], rc);
+        return gt_run_say_not_started(command[0], rc);
     gt_elf_target_read(path, &target);
     if (!c->quiet)
-        hint(command[0]);
+        gt_run_say_launcher(command[0]);
     if (gt_run_folder_make(&folder, c->session_dir, gt_run_env_get(env, "TMPDIR")))
         fputs("gputally: no folder for sessions can be made; each process reports on its own\n",
               stderr);
@@ -301,15 +274,10 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     gt_run_folder_print(&folder);
     if (!rc && injected && *folder.path && c->log >= 2 && !c->quiet && !folder.reports &&
         !folder.living && !folder.failed && !folder.note)
-        fputs(
-            c->disable
-                ? "gputally: nothing recorded: GPUTALLY_DISABLE is set\n"
-                : "gputally: nothing recorded: no call of a source (gputally list sources) in the "
-                  "program or its children\n",
-            stderr);
+        gt_run_say_nothing(c);
     gt_run_folder_free(&folder);
     fflush(NULL);
-    return rc ? cant_start(command[0], rc) : gt_run_child_leave(child);
+    return rc ? gt_run_say_not_started(command[0], rc) : gt_run_child_leave(child);
 }
 
 int gt_cmd_run(int argc, char **argv)

@@ -140,10 +140,10 @@ static int write_files(struct job *j, struct gt_sink *said)
         char *path, *wanted = gt_place_path(&place, j->outputs[i].extension, n);
         if (!(rc = gt_place_put(&place, &j->outputs[i], tag, &n, &path, j->e))) {
             const char *name = shown(path, place.cwd);
-            if (strcmp(path, wanted) && !j->options->snapshot) {
-                gt_sink_format(said, "gputally: %s is another's file: writing %s\n",
+            /* who gave %n asked for numbers */
+            if (strcmp(path, wanted) && !j->options->snapshot && !strstr(place.pattern, "%n"))
+                gt_sink_format(said, "gputally: %s is there already: writing %s\n",
                                shown(wanted, place.cwd), name);
-            }
             gt_sink_format(&files, "%s%s", files.used ? "\n" : "", name);
             gt_sink_text(&line, line.used ? ", " : "gputally: wrote ");
             word(&line, name);
@@ -156,7 +156,7 @@ static int write_files(struct job *j, struct gt_sink *said)
     if (json) {
         gt_sink_text(&line, "; next: gputally report ");
         word(&line, json);
-        gt_sink_text(&line, " --group-by thread");
+        gt_sink_format(&line, " --group-by %s", gt_wrote_group(j->out->shapes));
     }
     if (line.used && !j->options->hold_table) {
         gt_sink_put(said, line.data, line.used);
@@ -271,8 +271,10 @@ static int work(struct job *j)
     exe = strrchr(exe, '/') ? strrchr(exe, '/') + 1 : exe;
     j->out->program = gt_mem_copy(exe, strlen(exe));
     j->out->recorded = gt_model_recorded(&j->model);
-    for (size_t i = 0; i < j->model.row_count; i++)
+    for (size_t i = 0; i < j->model.row_count; i++) {
         j->out->self_ns += (double)j->model.rows[i].self_ns;
+        j->out->shapes |= j->model.rows[i].shapes != 0;
+    }
     gt_sink_open(&said, -1);
     configure(j);
     if (!j->out->recorded && !j->options->snapshot)

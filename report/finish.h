@@ -20,6 +20,7 @@ struct gt_finish_result {
     double self_ns; /* sum of the self time of all rows */
     unsigned pid;
     int ended;     /* enum gt_ended of model.h */
+    int shapes;    /* some calls have input shapes */
     char *program; /* base name of the executable */
     char *table;   /* hold_table: text of the `table` output, NULL if it was not asked for */
     char *note;    /* a line about why nothing was recorded, NULL if there is nothing to say */

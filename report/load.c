@@ -42,6 +42,9 @@ static void grow_texts(struct gt_loader *l)
 static int raw_text(struct gt_loader *l, gt_ref ref, const struct gt_str **s)
 {
     const struct gt_str *str = gt_input_at(l->in, ref, sizeof *str);
+    /* what is linked now is complete now; when the file was copied it may not have been */
+    if (str && l->live && gt_load_again(l, ref, sizeof *str))
+        gt_load_again(l, ref, sizeof *str + (size_t)str->len);
     if (!str || !gt_input_at(l->in, ref, sizeof *str + (size_t)str->len) || str->len > l->text_left)
         return gt_load_damaged(l, "bad text");
     l->text_left -= str->len;
@@ -307,8 +310,11 @@ static int load(struct gt_loader *l, gt_ref **slots)
     int ended = l->h->state == GT_STATE_ENDED;
     l->live = alive && l->h->state == GT_STATE_RUNNING && l->in->fd >= 0 &&
               !gt_session_followed(l->in->path, l->h);
-    if ((rc = load_process(l)) || (rc = load_names(l)) || (rc = list_slots(l, slots, &count)) ||
-        (rc = set_clock(l, *slots, count, ended)))
+    if ((rc = load_process(l)) || (rc = load_names(l)) || (rc = list_slots(l, slots, &count)))
+        return rc;
+    for (size_t i = 0; l->live && i < count; i++)
+        gt_load_settle(l, (*slots)[i]);
+    if ((rc = set_clock(l, *slots, count, ended)))
         return rc;
     set_window(l);
     if (l->h->call_ps)

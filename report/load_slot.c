@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int again(const struct gt_loader *l, gt_ref ref, size_t bytes)
+int gt_load_again(const struct gt_loader *l, gt_ref ref, size_t bytes)
 {
     off_t at = (off_t)ref * GT_ALIGN;
     /* the one place that writes to the copy */
@@ -18,13 +18,12 @@ static int again(const struct gt_loader *l, gt_ref ref, size_t bytes)
            pread(l->in->fd, l->in->data + at, bytes, at) == (ssize_t)bytes;
 }
 
-/* Copies the parts of a living slot once more, until no update fell between. */
-static void settle(struct gt_loader *l, gt_ref ref, struct gt_work *w)
+void gt_load_settle(struct gt_loader *l, gt_ref ref)
 {
     for (int tries = 0; tries < 200; tries++) {
         const struct gt_slot *s = gt_input_at(l->in, ref, sizeof *s);
         const struct gt_node_chunk *c;
-        if (!again(l, ref, sizeof *s))
+        if (!gt_load_again(l, ref, sizeof *s))
             break;
         uint64_t before = s->seq;
         size_t left = s->node_count, steps = l->in->bytes / sizeof *c;
@@ -34,23 +33,23 @@ static void settle(struct gt_loader *l, gt_ref ref, struct gt_work *w)
             continue;
         }
         for (gt_ref r = s->chunks; r && left && steps--; r = c->next) {
-            if (!again(l, r, sizeof *c))
+            if (!gt_load_again(l, r, sizeof *c))
                 break;
             c = gt_input_at(l->in, r, sizeof *c);
             size_t n = c->capacity < left ? c->capacity : left;
-            if (!n || !again(l, r, sizeof *c + n * sizeof *c->nodes))
+            if (!n || !gt_load_again(l, r, sizeof *c + n * sizeof *c->nodes))
                 break;
             left -= n;
         }
         for (gt_ref r = s->frames; r && depth;) {
-            if (!again(l, r, sizeof(struct gt_frame_block)))
+            if (!gt_load_again(l, r, sizeof(struct gt_frame_block)))
                 break;
             depth -= depth < GT_FRAMES_PER_BLOCK ? depth : GT_FRAMES_PER_BLOCK;
             r = ((const struct gt_frame_block *)gt_input_at(l->in, r, 8))->next;
         }
         steps = l->in->bytes / sizeof(struct gt_async_block);
         for (gt_ref r = s->asyncs; r && steps--;) {
-            if (!again(l, r, sizeof(struct gt_async_block)))
+            if (!gt_load_again(l, r, sizeof(struct gt_async_block)))
                 break;
             r = ((const struct gt_async_block *)gt_input_at(l->in, r, 8))->next;
         }
@@ -58,20 +57,18 @@ static void settle(struct gt_loader *l, gt_ref ref, struct gt_work *w)
         if (pread(l->in->fd, &after, sizeof after,
                   (off_t)ref * GT_ALIGN + (off_t)offsetof(struct gt_slot, seq)) != sizeof after)
             break;
-        if (after == before) {
-            memcpy(&w->slot, s, sizeof *s);
+        if (after == before)
             return;
-        }
     }
-    memcpy(&w->slot, gt_input_at(l->in, ref, sizeof w->slot), sizeof w->slot);
-    w->slot.seq &= ~(uint64_t)1;
+    struct gt_slot *s = (void *)(l->in->data + (size_t)ref * GT_ALIGN);
+    s->seq &= ~(uint64_t)1;
     l->lost[GT_LOST_INDEX_torn]++;
 }
 
 static int copy_op(struct gt_loader *l, gt_ref ref, struct gt_op_stats *to)
 {
     const struct gt_op_stats *s;
-    if (l->live && !again(l, ref, sizeof *s))
+    if (l->live && !gt_load_again(l, ref, sizeof *s))
         return 0; /* made after we had read the file */
     if (!(s = gt_input_at(l->in, ref, sizeof *s)))
         return -ENODATA;
@@ -217,7 +214,7 @@ static int fill_row(struct gt_loader *l, const struct gt_node *n, struct gt_row 
     }
     if (n->extra) {
         const struct gt_extra *x = gt_input_at(l->in, n->extra, sizeof *x);
-        if (!x)
+        if (!x || (l->live && !gt_load_again(l, n->extra, sizeof *x)))
             return gt_load_damaged(l, "bad values");
         if (x->count)
             r->values = (struct gt_values){whole(x->count), x->sum, x->min, x->max, x->last};
@@ -356,8 +353,6 @@ int gt_load_slot(struct gt_loader *l, gt_ref ref)
     if (!s)
         return gt_load_damaged(l, "bad slot");
     memcpy(&w.slot, s, sizeof w.slot);
-    if (l->live)
-        settle(l, ref, &w);
     s = &w.slot;
     struct gt_thread *t = gt_model_thread(l->m);
     t->process = l->process;

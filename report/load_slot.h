@@ -44,6 +44,12 @@ gt_text gt_load_name(const struct gt_loader *l, uint32_t kind, uint32_t source, 
 /* Ticks up to which what began in window number n counts, if it is open. */
 uint64_t gt_load_window_end(const struct gt_loader *l, uint32_t n);
 
+/* Reads a part of a living session's file once more: it may have been made after the copy. Returns
+ * 1, or 0 if it lies outside of the copy or can't be read. */
+int gt_load_again(const struct gt_loader *l, gt_ref ref, size_t bytes);
+/* Copies the parts of a living slot once more, until no update fell between. Of all slots before
+ * `last` is known: what ended later than that would be more than the ranges around it. */
+void gt_load_settle(struct gt_loader *l, gt_ref ref);
 /* Appends the thread and the rows of one slot. */
 int gt_load_slot(struct gt_loader *l, gt_ref ref);
 /* Latest tick that anything in the slot shows, into *last if it is later (and at most `limit`). */

@@ -23,7 +23,9 @@ static const struct command commands[] = {
 static void help(FILE *f)
 {
     fputs("Usage: gputally COMMAND [ARGUMENTS]\n"
-          "Profiles programs that nobody changed: annotated ranges, per thread, as a tree.\n"
+          "Profiles programs that nobody changed: PyTorch's operators, Kokkos' kernels, and "
+          "annotations\n"
+          "(NVTX, ITT, ROCTX), per thread, as a table or a tree.\n"
           "\nCommands:\n",
           f);
     for (size_t i = 0; i < COMMANDS; i++)

@@ -103,6 +103,7 @@ static void take(struct gt_run_folder *f, struct gt_finish_result *r)
     f->program = r->program;
     f->pid = r->pid;
     f->ended = r->ended;
+    f->shapes = r->shapes;
     f->best_files = NULL;
     append(&f->best_files, r->files);
     r->table = r->program = NULL;
@@ -357,7 +358,7 @@ void gt_run_folder_print(const struct gt_run_folder *f)
     gt_wrote_others(f->other_files);
     if (f->living)
         tell_living(f);
-    gt_wrote_last(f->best_files, f->other_files);
+    gt_wrote_last(f->best_files, f->other_files, f->shapes);
 }
 
 void gt_run_folder_free(struct gt_run_folder *f)

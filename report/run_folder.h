@@ -15,7 +15,8 @@ struct gt_run_folder {
     double best_ns;
     char *table, *program;
     unsigned pid;
-    int ended; /* enum gt_ended */
+    int ended;  /* enum gt_ended */
+    int shapes; /* as in struct gt_finish_result */
     char *best_files;
     char *note;        /* the first line about why a process recorded nothing */
     char *other_files; /* one path a line */

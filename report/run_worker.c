@@ -13,7 +13,7 @@
 
 /* What comes through the pipe, followed by the four texts with their NULs. */
 struct answer {
-    int rc, recorded, ended;
+    int rc, recorded, ended, shapes;
     double self_ns;
     unsigned pid;
     size_t program, table, files, note; /* bytes, 0: NULL */
@@ -63,6 +63,7 @@ static _Noreturn void work(const char *path, const struct gt_finish_options *o, 
     a.self_ns = r.self_ns;
     a.pid = r.pid;
     a.ended = r.ended;
+    a.shapes = r.shapes;
     a.program = bytes(r.program);
     a.table = bytes(r.table);
     a.files = bytes(r.files);
@@ -120,6 +121,7 @@ int gt_run_worker_finish(const char *path, const struct gt_finish_options *o,
     out->self_ns = a.self_ns;
     out->pid = a.pid;
     out->ended = a.ended;
+    out->shapes = a.shapes;
     if (a.rc)
         gt_err_set(e, a.rc, "%s", a.err.message);
     return a.rc;

@@ -78,7 +78,12 @@ void gt_wrote_others(const char *files)
     }
 }
 
-void gt_wrote_last(const char *files, const char *others)
+const char *gt_wrote_group(int shapes)
+{
+    return shapes ? "shape" : "thread";
+}
+
+void gt_wrote_last(const char *files, const char *others, int shapes)
 {
     const char *lead = "gputally: wrote ";
     size_t more = reports(others, 0);
@@ -95,7 +100,7 @@ void gt_wrote_last(const char *files, const char *others)
         reports(files, 1);
         if (more && more < FEW)
             reports(others, 1);
-        fputs(" --group-by thread", stderr);
+        fprintf(stderr, " --group-by %s", gt_wrote_group(shapes));
         if (more >= FEW)
             fprintf(stderr, "; it takes several files, --sum adds them up");
     }

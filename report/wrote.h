@@ -16,6 +16,9 @@ void gt_wrote_others(const char *files);
 
 /* The last line: `files` (of one process), and the next command; it names the reports among
  * `others` too while they are few. */
-void gt_wrote_last(const char *files, const char *others);
+void gt_wrote_last(const char *files, const char *others, int shapes);
+
+/* What the next command groups by: what the table did not show. */
+const char *gt_wrote_group(int shapes);
 
 #endif

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What torch.profiler says of a script: the golden that tests/e2e/test_torch.py compares a report with.
 
-    torch_profile.py [--no-flops] OUT.json SCRIPT [ARG...]
+    torch_profile.py [--no-flops] [--no-shapes] OUT.json SCRIPT [ARG...]
 
-Runs main(ARG...) of torch_SCRIPT.py, beside this file, under torch.profiler (CPU, shapes, memory, FLOPs) and
-writes the rows of key_averages() and of key_averages(group_by_input_shape=True), and `raw`, how often each
-name was recorded, before PyTorch makes trees of the events and drops some. The script itself is
-not changed: all it does with PyTorch it does in main(), so the same file run alone does the same. PyTorch's
-own Python code must do the same too: torch._dynamo makes ranges of its own only while it knows of a profiler,
-so it is not told of this one.
+Runs main(ARG...) of torch_SCRIPT.py, beside this file, under torch.profiler (CPU, shapes, memory, FLOPs;
+with --no-shapes CPU and memory alone) and writes the rows of key_averages() and of
+key_averages(group_by_input_shape=True), and `raw`, how often each name was recorded, before PyTorch makes
+trees of the events and drops some. The script itself is not changed: all it does with PyTorch it does in
+main(), so the same file run alone does the same. PyTorch's own Python code must do the same too:
+torch._dynamo makes ranges of its own only while it knows of a profiler, so it is not told of this one.
 """
 import importlib
 import json
@@ -39,10 +39,12 @@ def row(average, grouped):
 
 def main():
     args = sys.argv[1:]
-    flops = args[0] != "--no-flops"
-    out, name, *rest = args if flops else args[1:]
+    options = {a for a in args if a.startswith("--")}
+    out, name, *rest = [a for a in args if a not in options]
+    shapes = "--no-shapes" not in options
+    flops = shapes and "--no-flops" not in options  # PyTorch needs the inputs for FLOPs
     main_of_script = importlib.import_module("torch_" + name).main
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=flops) as p:
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=shapes, profile_memory=True, with_flops=flops) as p:
         torch.autograd.profiler._is_profiler_enabled = False
         main_of_script(*rest)
         torch.autograd.profiler._is_profiler_enabled = True

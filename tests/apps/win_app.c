@@ -5,6 +5,10 @@
  *   fork N           likewise; in each step a child that goes on with child{op}, the end of the
  * step, after{} kill N           in step N (0 is the first), with layer{op, op} open, kills itself
  *   timed MS         all{tick} for so long, a tick of 5 ms after the other
+ *   busy MS          on two threads step{layer{op, op}, op}, mark, counter and a start/end range
+ * around all, for so long and as fast as they can; then says how many steps
+ *   fresh MS         a range and a counter with a name that is new, again and again, for so long
+ *   busyfork MS      likewise, and a child that does too, after the first step of each
  *   sleep MS         all{} for so long, without any other call; sleepkill: then kills itself
  *   idle MS          no call for so long
  *   adopts           all{a child}, waits for every child there is; says how many there were
@@ -137,6 +141,63 @@ static void adopts(void)
     printf("children %d\n", n);
 }
 
+static int busy_ms;
+static void *busy(void *steps)
+{
+    long long end = now_ms() + busy_ms;
+    do {
+        uint64_t id = gputally_range_start("around");
+        for (int i = 0; i < 100; i++, ++*(long *)steps) {
+            step();
+            gputally_mark("mark");
+            gputally_counter("counter", 1);
+        }
+        gputally_range_end(id);
+    } while (now_ms() < end);
+    return NULL;
+}
+
+static void busy_threads(int ms, int forking)
+{
+    pthread_t t;
+    long mine = 0, other = 0;
+    pid_t child = -1;
+    busy_ms = ms;
+    if (forking) {
+        step();
+        child = fork();
+    }
+    pthread_create(&t, NULL, busy, &other);
+    busy(&mine);
+    pthread_join(t, NULL);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    printf("%s %ld\n", child ? "steps" : "child's steps", mine + other + (child > 0));
+    fflush(stdout);
+    if (!child)
+        exit(0);
+}
+
+/* Without digits, which would fold; each name has its length in front. */
+static void fresh(int ms)
+{
+    char name[64];
+    long long end = now_ms() + ms;
+    for (long n = 0; n % 100 || now_ms() < end; n++) {
+        char *p = name;
+        p += sprintf(p, "%s of ", n % 2 ? "range" : "value");
+        for (long left = n; left || p < name + 20; left /= 26)
+            *p++ = (char)('a' + left % 26);
+        strcpy(p, ".");
+        if (n % 2) {
+            gputally_range_push(name);
+            gputally_range_pop();
+        } else
+            gputally_counter(name, 1);
+        usleep(20);
+    }
+}
+
 static volatile sig_atomic_t caught;
 static void on_signal(int sig)
 {
@@ -176,6 +237,10 @@ int main(int argc, char **argv)
         }
     else if (!strcmp(mode, "timed"))
         timed(n);
+    else if (!strcmp(mode, "fresh"))
+        fresh(n);
+    else if (!strncmp(mode, "busy", 4))
+        busy_threads(n, mode[4]);
     else if (!strcmp(mode, "flush"))
         flushed(n);
     else if (!strcmp(mode, "adopts"))

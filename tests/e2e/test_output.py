@@ -91,7 +91,25 @@ def test_a_name_with_its_ending(app, tmp_path, way):
     assert names(tmp_path) == ["end.json", "end.json.csv"]
     again = go(way, [app("api_basic")], tmp_path, GPUTALLY_OUTPUT="end.json", GPUTALLY_FORMAT="json")
     assert names(tmp_path) == ["end-1.json", "end.json", "end.json.csv"]
-    assert "end.json is another's file: writing end-1.json" in again.stderr
+    assert "end.json is there already: writing end-1.json" in again.stderr
+
+
+@pytest.mark.parametrize("command, status", [("train.py", 127), ("./train.py", 126)])
+def test_python_left_out(command, status, tmp_path):
+    (tmp_path / "train.py").write_text("print(1)\n")
+    done = run(command, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (status, f"gputally: {command} can't be executed by itself; to profile it: "
+                                                      f"gputally run -- python {command}\n")
+    (tmp_path / "train.py").unlink()
+    assert run("./train.py", cwd=tmp_path).stderr == "gputally: ./train.py: No such file or directory\n"
+
+
+def test_a_pattern_with_a_number_is_not_told(app, tmp_path):
+    """Numbers are what was asked for."""
+    for n in range(2):
+        done = run(app("api_basic"), cwd=tmp_path, options=["-o", "%n.x"])
+        assert done.stderr.splitlines()[-1].startswith(f"gputally: wrote {n}.x.json;")
+        assert "already" not in done.stderr
 
 
 @pytest.mark.parametrize("children", [1, 3, 9])
@@ -129,9 +147,12 @@ def test_killed_is_told(app, tmp_path):
 
 def test_nothing_recorded(app, tmp_path):
     """Silent, but for who wants notes."""
+    none = "gputally: nothing recorded: the program and its children made no call of "
     for options, said in (([], ""), (["--log", "2", "-q"], ""),
-                          (["--log", "2"], "gputally: nothing recorded: no call of a source (gputally list sources) in "
-                                           "the program or its children\n")):
+                          (["--log", "2"], none + "api itt kokkos nvtx roctx torch (gputally list sources)\n"),
+                          (["--log", "2", "--sources", "nvtx,itt", "--memory", "1M", "--exclude", "a*"],
+                           none + "itt nvtx (gputally list sources) that counts with GPUTALLY_SOURCES=nvtx,itt "
+                           "GPUTALLY_EXCLUDE=a*\n")):
         done = run("true", cwd=tmp_path, options=options)
         assert (done.returncode, done.stderr) == (0, said)
     assert "nothing recorded" not in run(app("api_basic"), cwd=tmp_path, options=["--log", "2"]).stderr

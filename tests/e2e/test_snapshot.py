@@ -1,5 +1,6 @@
 """GPUTALLY_SNAPSHOT, _SNAPSHOT_SIGNAL and gputally_flush in real programs: tests/apps/win_app.c."""
 import fcntl
+import re
 import signal
 import subprocess
 import time
@@ -77,6 +78,69 @@ def test_every_so_often(tmp_path, way):
     assert counts(reports[-1])["tick"] > counts(reports[0])["tick"]
     assert counts(reports[0])["all"] == 1 and [o["key"] for o in reports[0]["open"]][0] == "all"
     assert not any((tmp_path / "s").iterdir())
+
+
+def by_process(folder):
+    """[(number of snapshots, the reports of one process, its real one last)]"""
+    found = {}
+    for p in Path(folder).glob("*.json"):
+        number = int(p.name.split(".snapshot-")[1].split(".")[0]) if ".snapshot-" in p.name else 1 << 30
+        report = load_report(p)
+        found.setdefault(report["processes"][0]["pid"], []).append((number, report))
+    for numbered in found.values():
+        numbered.sort(key=lambda n: n[0])
+        assert [n for n, _ in numbered] == [*range(1, len(numbered)), 1 << 30]
+    return [[r for _, r in numbered] for numbered in found.values()]
+
+
+@pytest.mark.parametrize("mode", ["busy", "busyfork"])
+@pytest.mark.parametrize("way", ["run", "preload"])
+def test_of_threads_that_never_rest(tmp_path, way, mode):
+    """Two threads, millions of calls a second, while they are read; in a fork's child too. A snapshot's numbers fit
+    together but where it says itself that they may not."""
+    (tmp_path / "s").mkdir()
+    if way == "run":
+        done = run(APP, mode, "1500", options=["--snapshot", "0.1", "-f", "json"], cwd=tmp_path)
+    else:
+        done = execute([APP, mode, "1500"], cwd=tmp_path,
+                       env=preload(GPUTALLY_SNAPSHOT="0.1", GPUTALLY_FORMAT="json", GPUTALLY_SESSION_DIR=str(tmp_path / "s")))
+    assert done.returncode == 0, done.stderr
+    said = {int(line.split()[-1]) for line in done.stdout.splitlines() if "steps " in line}
+    found = by_process(tmp_path)
+    assert len(found) == (2 if mode == "busyfork" else 1)
+    for reports in found:
+        assert len(reports) >= 3
+        only_grow(reports)
+        for report in reports[:-1]:
+            now, threads = counts(report), 2
+            assert {k: n for k, n in report["lost"].items() if n and k != "torn"} == {}
+            if report["lost"]["torn"]:
+                continue
+            # of each thread at most one step has begun and is not yet all there
+            assert now["step"] - threads <= now["layer"] <= now["step"]
+            assert 3 * (now["step"] - threads) <= now["op"] <= 3 * now["step"]
+            assert now["step"] - threads - (mode == "busyfork") <= now["mark"] <= now["step"] and now["counter"] <= now["mark"]
+            for row in report["call_tree"]:
+                below = sum(r["total_ns"] for r in report["call_tree"] if r["parent"] == row["id"])
+                assert row["kind"] != "range" or row["total_ns"] == row["self_ns"] + below, row["key"]
+        last = counts(reports[-1])
+        assert last["step"] in said and last["layer"] == last["step"] and last["op"] == 3 * last["step"]
+        assert last["step"] - 1 <= last["mark"] == last["counter"] == 100 * last["around"] <= last["step"]
+    assert not any((tmp_path / "s").iterdir())
+
+
+def test_names_that_came_while_it_was_read(tmp_path):
+    """A name that is new when the file has just been copied has its text all the same, and a value its numbers."""
+    done = run(APP, "fresh", "1500", options=["--snapshot", "0.1", "-f", "json"], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    reports = snapshots(tmp_path)
+    assert len(reports) >= 3
+    only_grow(reports)
+    for report in reports:
+        assert [k for k in counts(report) if not re.fullmatch(r"(range|value) of [a-z]+\.", k)] == []
+        assert set(counts(report).values()) == {1}
+        assert {r["values"]["count"] for r in report["counters"]} == {1}
+        assert not report["lost"]["folded"]
 
 
 def test_who_watches_ends_with_the_program_and_holds_nothing(tmp_path):

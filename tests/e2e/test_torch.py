@@ -5,6 +5,8 @@ row of both views, by name and by name and input shapes, must have the same coun
 and scope, and neither may have a row that the other lacks. The scripts are single-threaded: torch.profiler
 gives memory to what was open at that time on any thread.
 """
+import json
+
 import pytest
 
 from conftest import load_report, reports
@@ -62,15 +64,30 @@ def test_defaults_are_the_same_by_name(tmp_path):
 
 
 def test_wrapped_tensors(tmp_path):
-    """torch.func. Memory is left out: torch.profiler keeps weak references to the inputs, and a wrapper that
-    is held so does not let go of the tensor inside of it, which then is freed outside of the window."""
+    """torch.func. With shapes or FLOPs torch.profiler keeps a weak reference to each input, and a wrapper held
+    so does not let go of the tensor inside of it: what the script frees in main() is then freed after it. So
+    with shapes memory is left out, and compared with a profiler that looks at no inputs."""
     printed, golden = profiled("wrapped")
+    _, looks_at_no_inputs = profiled("--no-shapes", "wrapped")
     done = start("wrapped", way="run", folder=tmp_path, **RECORD)
     assert (done.returncode, done.stdout) == (0, printed), done.stderr
     ours = views(report_of_main(tmp_path))
     for view in ("by_key", "by_shape"):
         rows = {at: [r for r in found[view] if r["key"] != "[memory]"] for at, found in (("torch", golden), ("ours", ours))}
         assert differences(rows["torch"], rows["ours"], ["count", "flops", "scope"]) == [], view
+    assert differences(looks_at_no_inputs["by_key"], ours["by_key"], [f for f in FIELDS if f != "flops"]) == []
+
+
+def test_wrapped_tensors_in_the_profilers_own_process(tmp_path):
+    """Where torch.profiler itself holds them, both see that: every row is the same, memory too."""
+    golden_path = tmp_path / "golden"
+    done = start("profile", golden_path, "wrapped", way="run", folder=tmp_path, GPUTALLY_WINDOW="torch", **RECORD)
+    assert done.returncode == 0, done.stderr
+    golden, ours = json.loads(golden_path.read_text()), views(report_of_main(tmp_path))
+    assert sum(r["self_cpu_memory_usage"] for r in golden["by_key"]) > 0  # held
+    for view in ("by_key", "by_shape"):
+        assert len(golden[view]) > 10
+        assert differences(golden[view], ours[view]) == [], view
 
 
 def test_memory_off(tmp_path):

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from conftest import APPS, BUILD, chain, clean_env, load_report, reports, rows, run, tool, tree
+from conftest import APPS, BUILD, chain, clean_env, execute, load_report, preload, reports, rows, run, tool, tree
 
 pytestmark = [pytest.mark.san, pytest.mark.usefixtures("no_leftovers")]
 
@@ -133,6 +133,40 @@ def test_tensors_that_must_not_be_asked_come_first(version, tmp_path):
     assert shapes[("aten::mm", "[[2, 3], [3, 4]]")] == 20
     assert shapes[("aten::tan", "[[]]")] == 4
     nothing_lost(report)
+
+
+@pytest.mark.parametrize("way", ["run", "plain"])
+@pytest.mark.parametrize("shapes", ["1", "0"])
+def test_next_is_by_shape_where_there_are_some(shapes, way, tmp_path):
+    asked = {"GPUTALLY_RECORD_SHAPES": shapes}
+    command = sim("213", "shapes")
+    done = run(*command, cwd=tmp_path, env=clean_env(**asked)) if way == "run" else \
+        execute(command, cwd=tmp_path, env=preload(**asked))
+    assert done.stderr.endswith(f" --group-by {'shape' if shapes == '1' else 'thread'}\n")
+
+
+ASKED = {"shape": ("no input shapes recorded; for PyTorch: gputally run --record-shapes", "GPUTALLY_RECORD_SHAPES"),
+         "overload": ("no overloads recorded; for PyTorch: gputally run --capture-overload-names",
+                      "GPUTALLY_CAPTURE_OVERLOAD_NAMES"),
+         "flops": ("no FLOPs recorded; for PyTorch: gputally run --with-flops", "GPUTALLY_WITH_FLOPS"),
+         "self_cpu_memory_usage": ("no memory recorded", "GPUTALLY_PROFILE_MEMORY"),
+         "device_time": ("no device times recorded", None),
+         "cuda_time_total": ("no device times recorded", None)}
+
+
+@pytest.mark.parametrize("word", ASKED)
+def test_what_was_not_recorded_is_told(word, tmp_path):
+    """The table would look as if nothing was asked for."""
+    said, variable = ASKED[word]
+    option = "--group-by" if word in ("shape", "overload") else "--sort-by"
+    for value in "01":
+        env = clean_env(**({variable: value} if variable else {}))
+        mode = "basic" if "memory" in word else "shapes"
+        run(*sim("213", mode), cwd=tmp_path, env=env, options=["-q", "-o", f"r{value}"])
+        done = tool("report", option, word, f"r{value}.json", cwd=tmp_path)
+        told = f"gputally: {option} {word}: {said}\n"
+        assert (done.returncode, done.stderr) == (0, "" if variable and value == "1" else told)
+        assert done.stdout.startswith("---")
 
 
 def test_flops_alone_keep_no_shapes_apart(tmp_path):

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import torch_env
 from conftest import ROOT, clean_env, load_report, run, tool
 
 TVM = ROOT / "build" / "tvm"
@@ -168,26 +169,54 @@ def test_quotes_double_in_csv(tmp_path):
     assert ours(file, "-f", "tvm-csv") == 'Duration (us),Name,"x,y"\n1,"say ""hi""",1\n'
 
 
-PROGRAMS = [["nvtx_basic"], ["api_basic"], ["nvtx_threads", "3", "20"], ["e2e_names", "odd"], ["e2e_names", "zero"]]
+PROGRAMS = [["nvtx_basic"], ["api_basic"], ["nvtx_threads", "3", "20"], ["e2e_names", "odd"], ["e2e_names", "zero"],
+            ["itt_basic"], ["itt_bad"], ["itt_threads"], ["itt_library"], ["kokkos_basic"], ["kokkos_bad"],
+            ["kokkos_real"], ["roctx_basic"]]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: "-".join(p))
 def test_programs(app, tmp_path, program):
-    """Written by a run or from the saved report: TVM loads it and prints what we print; from what it
-    writes we print the same again."""
-    done = run(app(program[0]), *program[1:], cwd=tmp_path, options=["-o", "x", "-f", "json,tvm,tvm-csv,folded"])
+    done = run(app(program[0]), *program[1:], cwd=tmp_path, options=WRITTEN)
     assert done.returncode == 0, done.stderr
-    file = tmp_path / "x.tvm.json"
-    native = load_report(tmp_path / "x.json")
+    written(tmp_path, sources={program[0].split("_")[0]} & SOURCES)
+
+
+def test_pytorch(tmp_path):
+    """A training loop under PyTorch 2.13, everything recorded that there is."""
+    command = [torch_env.python(), torch_env.SCRIPTS / "torch_mlp.py"]
+    done = run(*command, cwd=tmp_path, options=WRITTEN, timeout=torch_env.TIMEOUT,
+               env=clean_env(**torch_env.env(**torch_env.RECORD)))
+    assert done.returncode == 0, done.stderr
+    rows = written(tmp_path, sources={"torch"})
+    counts = {}
+    for row in rows:
+        at = row["Name"]["string"], row["Argument Shapes"]["string"]
+        counts[at] = counts.get(at, 0) + row["Count"]["count"]
+    assert counts["forward", "[]"] == counts["backward", "[]"] == 20
+    assert counts["aten::addmm", "[[128], [32, 64], [64, 128], [], []]"] == 20
+    flops = sum(r["FLOPs"]["count"] for r in rows if r["Name"]["string"] == "aten::addmm")
+    assert flops == 20 * 2 * 32 * (64 * 128 + 128 * 10)
+
+
+WRITTEN = ["-o", "x", "-f", "json,tvm,tvm-csv,folded", "--sources=all"]
+SOURCES = {"nvtx", "api", "itt", "kokkos", "roctx"}
+
+
+def written(folder, sources):
+    """What a run wrote: TVM loads it and prints what we print, by all ways; from what TVM writes we print the same
+    again, and all numbers come back. Gives the calls."""
+    file = folder / "x.tvm.json"
+    native = load_report(folder / "x.json")
+    assert sources <= {r["source"] for r in native["call_tree"]}
     text = file.read_text(encoding="utf-8")
-    assert ours(tmp_path / "x.json", "-f", "tvm") == text
+    assert ours(folder / "x.json", "-f", "tvm") == text
     assert not re.search(r"(?<!\\)(\\\\)*\\[^nrt\"\\]", text) and not any(ord(c) < 32 and c != "\n" for c in text)
     [want] = real(text)
     assert "error" not in want, want
     quotes = '\\"' in text
-    same(tmp_path / "x.json", want, quotes)
+    same(folder / "x.json", want, quotes)
     same(file, want, quotes)
-    assert (tmp_path / "x.tvm.csv").read_bytes().decode() == ours(tmp_path / "x.json", "-f", "tvm-csv")
+    assert (folder / "x.tvm.csv").read_bytes().decode() == ours(folder / "x.json", "-f", "tvm-csv")
 
     # a row for each place of the call tree that was reached, its self time in µs to the ns
     places = [r for r in native["call_tree"] if r["kind"] in ("range", "async") and r["count"]]
@@ -208,12 +237,14 @@ def test_programs(app, tmp_path, program):
             assert kinds.setdefault(column, set(value)) == set(value)
 
     # back: equal numbers, whatever the names hold
-    (tmp_path / "tvm.json").write_text(want["json"], encoding="utf-8")
+    (folder / "tvm.json").write_text(want["json"], encoding="utf-8")
+    back = json.loads(ours(folder / "tvm.json", "-f", "json"))["call_tree"]
+    assert [[r.get(n, 0) for n in NUMBERS if n != "shapes"] for r in back] == \
+        [[p.get(n, 0) for n in NUMBERS if n != "shapes"] for p in places]
     if want["json"].count("\\") == 0 and "\n" not in want["json"]:
-        same(tmp_path / "tvm.json", want, quotes)
-        back = json.loads(ours(tmp_path / "tvm.json", "-f", "json"))
-        assert [(r["count"], r["self_ns"], r["total_ns"], r["min_ns"], r["max_ns"]) for r in back["call_tree"]] == \
-            [(p["count"], p["self_ns"], p["total_ns"], p["min_ns"], p["max_ns"]) for p in places]
+        same(folder / "tvm.json", want, quotes)
+        assert [(r["key"], r.get("shapes")) for r in back] == [(r["Name"]["string"], p.get("shapes")) for r, p in zip(calls, places)]
+    return calls
 
 
 NUMBERS = ["count", "failed", "self_ns", "total_ns", "min_ns", "max_ns", "self_device_ns", "device_ns", "bytes", "flops",

@@ -62,8 +62,8 @@ def start(script, *args, way="bare", version="2.13", folder, **more):
 @functools.cache
 def profiled(*script, version="2.13"):
     """(stdout, what torch_profile.py wrote) of a script under torch.profiler, once a session."""
-    before = [a for a in script if a == "--no-flops"]
-    script = [a for a in script if a != "--no-flops"]
+    before = [a for a in script if a.startswith("--")]
+    script = [a for a in script if a not in before]
     folder = tempfile.mkdtemp(prefix="gputally-test-")
     try:
         done = execute([python(version), SCRIPTS / "torch_profile.py", *before, Path(folder, "golden.json"), *script],

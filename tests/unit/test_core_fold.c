@@ -368,6 +368,31 @@ START_TEST(threads_when_full)
 }
 END_TEST
 
+/* Names leave room for the threads that come after them: these have their rows, or at least
+ * "(other)". */
+START_TEST(names_leave_room_for_threads)
+{
+    enum { N = 10 };
+    pthread_t t[N];
+    char name[32];
+    setenv("GPUTALLY_MEMORY", "8M", 1);
+    for (int i = 0; i < 200000; i++)
+        call(word(name));
+    ck_assert_uint_eq(rd_header(rd_self())->memory_full, 1);
+    uint64_t calls = rd_calls(rd_self(), 0);
+    pthread_barrier_init(&barrier, NULL, N);
+    for (int i = 0; i < N; i++)
+        ck_assert_int_eq(pthread_create(&t[i], NULL, comes_late, NULL), 0);
+    for (int i = 0; i < N; i++)
+        pthread_join(t[i], NULL);
+    ck_assert_uint_eq(refused, 0);
+    ck_assert_uint_eq(rd_header(rd_self())->lost[GT_LOST_MEMORY], 0);
+    ck_assert_uint_eq(rd_calls(rd_self(), 0), calls + 100 * N);
+    ck_assert_uint_eq(rd_header(rd_self())->slot_count, N + 1);
+    ck_assert_int_ge(atomic_load(&gt_session.budget_bytes), 0);
+}
+END_TEST
+
 static int mappings(void)
 {
     int c, n = 0;
@@ -376,6 +401,14 @@ static int mappings(void)
         n += c == '\n';
     fclose(f);
     return n;
+}
+
+/* On a thread without a slot: the others leave it something. */
+static void *eats_the_file(void *arg)
+{
+    while (gt_session_alloc(8, &(gt_ref){0}))
+        ;
+    return arg;
 }
 
 static void *only_tries(void *arg)
@@ -398,8 +431,8 @@ START_TEST(file_full)
     for (int i = 0; i < 20000; i++)
         call(word(name));
     ck_assert_uint_eq(rd_header(rd_self())->memory_full, 1);
-    while (gt_session_alloc(8, &(gt_ref){0}))
-        ;
+    ck_assert_int_eq(pthread_create(&t, NULL, eats_the_file, NULL), 0);
+    pthread_join(t, NULL);
     int64_t left = atomic_load(&gt_session.budget_bytes);
     int maps = mappings();
     ck_assert_int_eq(pthread_create(&t, NULL, only_tries, NULL), 0);
@@ -447,6 +480,7 @@ int main(void)
     tcase_add_test(t, memory_8m);
     tcase_add_test(t, all_kinds_when_full);
     tcase_add_test(t, threads_when_full);
+    tcase_add_test(t, names_leave_room_for_threads);
     tcase_add_test(t, file_full);
     tcase_add_test(t, long_names);
     return rd_run(s);

@@ -150,7 +150,7 @@ START_TEST(ending_once)
     sb_header(&b)->pid = 4712;
     sb_save(&b, session);
     ck_assert_int_eq(COMMAND(gt_cmd_finish, "finish", session), 0);
-    contains("err", "end.json is another's file: writing end-1.json");
+    contains("err", "end.json is there already: writing end-1.json");
     contains("end-1.json", "4712");
     sb_header(&b)->output = sb_text(&b, ".json");
     sb_save(&b, session);
@@ -214,7 +214,7 @@ START_TEST(others_files_stay)
     sb_write("gputally.app.4711.json", "precious", 8);
     ck_assert_int_eq(COMMAND(gt_cmd_finish, "finish", "--keep", session), 0);
     contains("gputally.app.4711.json", "precious");
-    contains("err", "gputally.app.4711.json is another's file: writing gputally.app.4711-1.json");
+    contains("err", "gputally.app.4711.json is there already: writing gputally.app.4711-1.json");
     contains("gputally.app.4711-1.json", "\"work\"");
     /* the same session once more, as after a kill: its own file is replaced */
     ck_assert_int_eq(COMMAND(gt_cmd_finish, "finish", "--keep", session), 0);

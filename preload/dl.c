@@ -145,13 +145,12 @@ void gt_dl_init(void)
                           memory_order_relaxed);
 }
 
-/* dlsym takes the loader's lock; this one finds our own. */
-void gt_dl_wait(void)
+/* dlsym takes the loader's lock. */
+void *gt_dl_global(const char *name)
 {
     dlsym_fn *real = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
 
-    if (real)
-        real(RTLD_DEFAULT, "getenv");
+    return real ? real(RTLD_DEFAULT, name) : NULL;
 }
 
 /* ---- the sources ---- */

@@ -18,7 +18,8 @@ const char *gt_dl_environment(const char *name);
  * of the first of these libraries (NULL ends the list) that is loaded, for one that came in by a
  * plugin is not in the global scope. It stays loaded from then on. NULL if there is none. */
 void *gt_dl_behind(const char *name, const char *const *libraries);
-/* Waits until no other thread is loading or closing a library. For where dlsym may be called. */
-void gt_dl_wait(void);
+/* What the global scope has by that name, or NULL. Waits while another thread is loading or closing
+ * a library; for where dlsym may be called. */
+void *gt_dl_global(const char *name);
 
 #endif

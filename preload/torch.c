@@ -130,7 +130,7 @@ static int find_loaded(struct gt_elf *elf, uint64_t *adds, uint64_t *subs)
     if (elf->base == base && *subs == seen_subs)
         return 1;
     before = elf->base;
-    gt_dl_wait();
+    gt_dl_global("getenv"); /* waits for the loader's lock */
     if (gt_elf_find(LIBRARY, elf, adds, subs) < 0)
         return 0;
     return elf->base == before ? 1 : -EAGAIN;

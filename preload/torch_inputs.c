@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include "core/sys.h"
+#include "dl.h"
 #include "elf_symbol.h"
 #include "torch.h"
 
@@ -42,10 +43,18 @@ static _Atomic int state;
 static _Atomic unsigned sizes_at, list_at; /* 0: not known yet */
 static _Atomic unsigned proofs, tries;
 
+/* How C++ gives memory back. Where nobody has replaced it that is free, and libstdc++'s own need
+ * not be in the global scope. */
+static void (*release)(void *) = free;
+
 void gt_torch_inputs_init(void)
 {
     struct gt_elf c10;
     const char *vtable = NULL;
+    void *replaced = gt_dl_global("_ZdlPv");
+
+    if (replaced)
+        memcpy(&release, &replaced, sizeof(release));
 
     undefined = NULL;
     if (gt_elf_find(C10, &c10, NULL, NULL) == 0) {
@@ -279,6 +288,6 @@ int gt_torch_inputs_read(const struct gt_torch_rf *rf, struct gt_torch_inputs *i
 void gt_torch_inputs_free(struct gt_torch_inputs *in)
 {
     for (struct gt_torch_dims *d = in->owner.begin; d < in->owner.end; d++)
-        free(d->begin);
-    free(in->owner.begin);
+        release(d->begin);
+    release(in->owner.begin);
 }

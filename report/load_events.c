@@ -8,6 +8,7 @@
 #include "report/load.h"
 #include "report/load_events.h"
 #include "report/mem.h"
+#include "report/sink.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,31 +28,23 @@ static int64_t ns_of(const struct gt_json_item *i, const char *field)
     return json_is_integer(v) ? json_integer_value(v) * 1000 : llround(us * 1000);
 }
 
-/* As Python's str() of the list, which PyTorch prints; NULL where it is no list of lists. */
-static char *shapes_of(const json_t *v, int depth)
+/* As Python's str() of the list, which PyTorch prints. Returns 0 where it is no list of lists. */
+static int put_shapes(struct gt_sink *text, const json_t *v, int depth)
 {
-    char *text = gt_mem_copy("[", 1);
     const json_t *element;
     size_t k;
+    gt_sink_text(text, "[");
     json_array_foreach((json_t *)v, k, element)
     {
-        char *one = NULL, *both;
+        if (k)
+            gt_sink_text(text, ", ");
         if (json_is_integer(element))
-            one = gt_mem_format("%lld", (long long)json_integer_value(element));
-        else if (json_is_array(element) && depth < 6)
-            one = shapes_of(element, depth + 1);
-        if (!one) {
-            free(text);
-            return NULL;
-        }
-        both = gt_mem_format("%s%s%s", text, k ? ", " : "", one);
-        free(one);
-        free(text);
-        text = both;
+            gt_sink_int(text, json_integer_value(element));
+        else if (!json_is_array(element) || depth == 6 || !put_shapes(text, element, depth + 1))
+            return 0;
     }
-    char *closed = gt_mem_format("%s]", text);
-    free(text);
-    return closed;
+    gt_sink_text(text, "]");
+    return 1;
 }
 
 static gt_text read_shapes(const struct gt_json_item *i)
@@ -60,12 +53,13 @@ static gt_text read_shapes(const struct gt_json_item *i)
     gt_text id = 0;
     if (!v || json_is_null(v) || json_is_string(v))
         return json_is_string(v) ? gt_json_string(i, "input_shapes") : 0;
-    char *text = json_is_array(v) ? shapes_of(v, 0) : NULL;
-    if (text)
-        id = gt_model_textz(i->r->m, text);
+    struct gt_sink text;
+    gt_sink_open(&text, -1);
+    if (json_is_array(v) && put_shapes(&text, v, 0))
+        id = gt_model_text(i->r->m, text.data, text.used);
     else
         gt_json_bad(i, "input_shapes");
-    free(text);
+    gt_sink_close(&text);
     return id;
 }
 

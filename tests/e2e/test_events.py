@@ -220,6 +220,14 @@ def test_deep_and_wide(tmp_path):
 
 # PyTorch's rules
 
+def test_a_shape_of_many_numbers(tmp_path):
+    """Two seconds of work, once; the square of that would not end in time."""
+    path = tmp_path / "shapes.json"
+    save(path, [event(name="a", input_shapes=[list(range(400000)), []])])
+    row, = averages(path, "-g", "shape")["key_averages"]
+    assert row["count"] == 1
+
+
 def is_nested(e):
     return not e.is_async and e.device_type == "CPU"
 

@@ -563,6 +563,7 @@ START_TEST(forked_inside)
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     record(do_fork);
     ROW("outer", 1, 10, 10, 64, 64); /* the parent ended with both open, last seen at inner */
+    gt_groups_fini(&g);
     gt_model_fini(&m);
     gt_model_init(&m);
     RD_MUST(gt_load_file(&m, shared->path, &err) == 0, "%s", err.message);

@@ -266,6 +266,7 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     fflush(NULL);
 
     rc = gt_run_child_start(child, path, command, env->v);
+    folder.program_pid = rc ? 0 : child->pid;
     if (!rc)
         wait_and_sweep(child, &folder, c->snapshot_ns / 1000000);
     if (!rc)

@@ -157,6 +157,10 @@ static void finish_one(struct gt_run_folder *f, const char *name, const char *pa
         f->living++;
         return;
     }
+    if (!rc && !info.ended && f->program_pid && info.pid == (unsigned)f->program_pid) {
+        f->living++; /* just dead: see program_pid */
+        return;
+    }
     if (rc && gt_session_is_blank(path)) {
         unlink(path);
         return;
@@ -173,8 +177,9 @@ static void finish_one(struct gt_run_folder *f, const char *name, const char *pa
     gt_finish_result_free(&r);
 }
 
-void gt_run_folder_died(const struct gt_run_folder *f, pid_t pid)
+void gt_run_folder_died(struct gt_run_folder *f, pid_t pid)
 {
+    f->program_pid = 0;
     DIR *d = *f->path ? opendir(f->path) : NULL;
     struct dirent *entry;
 

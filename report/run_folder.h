@@ -11,6 +11,8 @@ struct gt_run_folder {
     char path[PATH_MAX]; /* "" if none could be made */
     int quiet;
     int closed;
+    pid_t program_pid; /* 0 once it was reaped: until then its session waits to be told when it died
+                        */
     /* reports so far; the table of the process with the most self time */
     double best_ns;
     char *table, *program;
@@ -33,7 +35,7 @@ struct gt_run_folder {
 int gt_run_folder_make(struct gt_run_folder *f, const char *wanted, const char *tmpdir);
 
 /* The program itself has just been reaped: what it left open ended now. Before the next sweep. */
-void gt_run_folder_died(const struct gt_run_folder *f, pid_t pid);
+void gt_run_folder_died(struct gt_run_folder *f, pid_t pid);
 
 /* Turns the sessions of processes that have ended into reports. Never touches a living one's. */
 void gt_run_folder_sweep(struct gt_run_folder *f);

@@ -149,7 +149,7 @@ def test_the_command_line_leaks_nothing(tmp_path):
     for name in "xy":
         run(APPS / "api_basic", options=["-q", "-o", name], cwd=tmp_path)
     for format in ("table", "json", "csv", "tree"):
-        views = [] if format == "tree" else ["--group-by", "thread,shape"]
+        views = [] if format == "tree" else ["--group-by", "thread,rank"]
         done = execute([GPUTALLY, "report", "-f", format, *views, "x.json", "y.json"], cwd=tmp_path, env=leaks)
         assert (done.returncode, done.stderr) == (0, "")
     # refused input is freed as well

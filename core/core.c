@@ -107,6 +107,7 @@ void gt_pause(void)
 
 void gt_resume(void)
 {
+    gt_core_init(); /* a program may resume before anything was recorded */
     int n = atomic_load(&gt_paused);
     do {
         if (n <= 0)

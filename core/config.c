@@ -1,7 +1,8 @@
 /* Configuration: turns the GPUTALLY_ variables into a struct gt_config, with one warning for the
  * first thing that is wrong. Called by the library's constructor (before main, on the thread that
  * loads us) and by `gputally run`. No malloc, stdio or getenv: nothing else may be up yet.
- * Long, because the CLI takes this one file of core and nothing that it would need from others. */
+ * Long, because the CLI takes this file of core (and config_window.c) and nothing that these would
+ * need from others. */
 #include "core/config.h"
 #include "core/layout.h"
 #include "core/text.h"

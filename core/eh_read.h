@@ -24,7 +24,8 @@ static inline uint64_t gt_get(struct gt_in *in, unsigned bytes)
     return v;
 }
 
-static inline uint64_t gt_get_uleb(struct gt_in *in)
+/* LEB128: seven bits a byte; of a signed one the last bit of the last byte goes on upwards. */
+static inline uint64_t gt_get_leb(struct gt_in *in, int is_signed)
 {
     uint64_t v = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -34,27 +35,22 @@ static inline uint64_t gt_get_uleb(struct gt_in *in)
             return 0;
         }
         v |= (b & 0x7f) << shift;
-        if (!(b & 0x80))
-            return v;
+        if (b & 0x80)
+            continue;
+        if (is_signed && (b & 0x40) && shift + 7 < 64)
+            v |= ~UINT64_C(0) << (shift + 7);
+        return v;
     }
+}
+
+static inline uint64_t gt_get_uleb(struct gt_in *in)
+{
+    return gt_get_leb(in, 0);
 }
 
 static inline int64_t gt_get_sleb(struct gt_in *in)
 {
-    uint64_t v = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        uint64_t b = gt_get(in, 1);
-        if (in->bad || shift > 63) {
-            in->bad = 1;
-            return 0;
-        }
-        v |= (b & 0x7f) << shift;
-        if (!(b & 0x80)) {
-            if ((b & 0x40) && shift + 7 < 64)
-                v |= ~UINT64_C(0) << (shift + 7);
-            return (int64_t)v;
-        }
-    }
+    return (int64_t)gt_get_leb(in, 1);
 }
 
 static inline void gt_skip(struct gt_in *in, uint64_t bytes)

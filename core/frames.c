@@ -12,11 +12,6 @@ struct gt_frame *gt_frame_at(const struct gt_thread *t, uint32_t i)
     return &b->frames[i % GT_FRAMES_PER_BLOCK];
 }
 
-static const char *text_at(gt_ref ref)
-{
-    return ref ? ((const struct gt_str *)gt_session_at(ref))->text : NULL;
-}
-
 static uint32_t depth_of(const struct gt_thread *t)
 {
     return atomic_load_explicit(&t->slot->depth, memory_order_relaxed);
@@ -132,6 +127,14 @@ void gt_ring_put(struct gt_thread *t, enum gt_ring_kind kind, uint32_t node, uin
         ring_add(t, (struct gt_record){duration, 0, (uint32_t)GT_RING_EXTENSION << 28 | node});
 }
 
+/* An update: a live reader sees seq odd before what follows. commit() ends it. */
+static void begin(struct gt_slot *slot)
+{
+    uint64_t seq = atomic_load_explicit(&slot->seq, memory_order_relaxed);
+    atomic_store_explicit(&slot->seq, seq + 1, memory_order_release);
+    atomic_thread_fence(memory_order_release);
+}
+
 /* Adds one ended call to a node: begins the update (an odd seq) that commit() ends. What is ended
  * is a frame, or a start/end range, or neither. */
 static void count(struct gt_thread *t, struct gt_link *link, uint64_t duration, uint64_t self,
@@ -139,7 +142,6 @@ static void count(struct gt_thread *t, struct gt_link *link, uint64_t duration, 
 {
     struct gt_slot *slot = t->slot;
     struct gt_node *n = link->node;
-    uint64_t seq = atomic_load_explicit(&slot->seq, memory_order_relaxed);
     double d;
     if ((int64_t)duration < 0) {
         duration = self = 0;
@@ -152,8 +154,7 @@ static void count(struct gt_thread *t, struct gt_link *link, uint64_t duration, 
     slot->commit_node = GT_RECORD_NODE(link->record);
     slot->commit_count = frame ? 0 : n->count + 1;
     slot->commit_async = ended ? (gt_ref)(((const char *)ended - gt_session.base) / GT_ALIGN) : 0;
-    atomic_store_explicit(&slot->seq, seq + 1, memory_order_release);
-    atomic_thread_fence(memory_order_release); /* a live reader sees seq odd before what follows */
+    begin(slot);
     if (frame)
         __atomic_store_n(&frame->kid_ticks, -(n->count + 1), __ATOMIC_RELEASE);
     if (ended)
@@ -208,10 +209,7 @@ void gt_count_alone(struct gt_thread *t, struct gt_link *link, uint64_t duration
 static void hold(struct gt_thread *t, struct gt_frame *f, struct gt_frame *op, uint64_t ticks,
                  uint64_t self)
 {
-    struct gt_slot *slot = t->slot;
-    uint64_t seq = atomic_load_explicit(&slot->seq, memory_order_relaxed);
-    atomic_store_explicit(&slot->seq, seq + 1, memory_order_release);
-    atomic_thread_fence(memory_order_release);
+    begin(t->slot);
     gt_op_hold(op, f, ticks, self);
 }
 
@@ -306,8 +304,8 @@ void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now)
     struct gt_link *link = f->link;
     const struct gt_node *n = link->node;
     const struct gt_attr a = {.name = link->text,
-                              .shapes = text_at(n->shapes),
-                              .overload = text_at(n->overload),
+                              .shapes = gt_session_text(n->shapes),
+                              .overload = gt_session_text(n->overload),
                               .scope = n->scope};
     struct gt_link *async = gt_tree_child(t, t->root, link->tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
     if (!async) /* a folded name is no longer the one that was judged */

@@ -110,7 +110,7 @@ void gt_op_hold(struct gt_frame *parent, const struct gt_frame *f, uint64_t tick
 
 static int text_is(gt_ref ref, const char *s)
 {
-    return s ? ref && strcmp(((const struct gt_str *)gt_session_at(ref))->text, s) == 0 : !ref;
+    return s ? ref && strcmp(gt_session_text(ref), s) == 0 : !ref;
 }
 
 GT_HOT int is_op(const struct gt_link *c, gt_tag tag, const struct gt_op *op)

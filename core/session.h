@@ -54,6 +54,12 @@ static inline void *gt_session_at(gt_ref ref)
     return gt_session.base + (uint64_t)ref * GT_ALIGN;
 }
 
+/* Text of a gt_str; NULL for 0. */
+static inline const char *gt_session_text(gt_ref ref)
+{
+    return ref ? ((const struct gt_str *)gt_session_at(ref))->text : NULL;
+}
+
 /* 1 if more than half of the memory will be left after `bytes` more in the file: for what is nice
  * to have (rings). */
 int gt_session_roomy(size_t bytes);

@@ -8,6 +8,8 @@
 #ifndef ITT_CLIENT_H
 #define ITT_CLIENT_H
 
+#include "client.h"
+
 #include "../../preload/abi/itt.h"
 
 #include <dlfcn.h>
@@ -89,27 +91,6 @@ static __attribute__((unused)) void begin(const struct gt_itt_domain *d, const c
 static __attribute__((unused)) void end(const struct gt_itt_domain *d)
 {
     IN(task_end, d);
-}
-
-static int expecting;
-
-static __attribute__((unused)) void client_start(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--expect") == 0)
-            expecting = 1;
-}
-
-static __attribute__((unused)) void expect(const char *row, long count)
-{
-    if (expecting)
-        printf("expect %s %ld\n", row, count);
-}
-
-static __attribute__((unused)) void total(const char *what, long count)
-{
-    if (expecting)
-        printf("total %s %ld\n", what, count);
 }
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef NVTX_CLIENT_H
 #define NVTX_CLIENT_H
 
+#include "client.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -12,27 +14,6 @@
 #define HAVE_NVTX 1
 #endif
 #endif
-
-static int expecting;
-
-static __attribute__((unused)) void client_start(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--expect") == 0)
-            expecting = 1;
-}
-
-static __attribute__((unused)) void expect(const char *row, long count)
-{
-    if (expecting)
-        printf("expect %s %ld\n", row, count);
-}
-
-static __attribute__((unused)) void total(const char *what, long count)
-{
-    if (expecting)
-        printf("total %s %ld\n", what, count);
-}
 
 static __attribute__((unused)) int no_nvtx(void)
 {

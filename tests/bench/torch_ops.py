@@ -33,14 +33,15 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def profiled(n, x, y, switches):
-    """Seconds of the loop and of what comes after it."""
+def profiled(n, x, y, switches, averages):
+    """Seconds of the loop and of what comes after it, with key_averages() or without."""
     p = profile(activities=[ProfilerActivity.CPU], **switches)
     p.start()
     spent = loop(n, x, y)
     start = time.perf_counter()
     p.stop()
-    p.key_averages()
+    if averages:
+        p.key_averages()
     return spent, time.perf_counter() - start
 
 
@@ -54,7 +55,7 @@ def main():
         word, n = line.split()
         n = int(n)
         if word == "time":
-            spent = loop(n, x, y) if switches is None else profiled(n, x, y, switches)[0]
+            spent = loop(n, x, y) if switches is None else profiled(n, x, y, switches, False)[0]
             print(round(spent * 1e6), flush=True)
         elif word == "grow":
             before = resident()
@@ -62,7 +63,7 @@ def main():
             print(resident() - before, flush=True)
         else:
             before = peak()
-            after = profiled(n, x, y, switches)[1]
+            after = profiled(n, x, y, switches, True)[1]
             print(round(after * 1e6), peak() - before, flush=True)
 
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define GT_MAGIC "GPUTALLY"
-#define GT_LAYOUT_VERSION 2u
+#define GT_LAYOUT_VERSION 3u
 
 /* Offset in the file divided by GT_ALIGN; 0 means "none" (the header lies there). */
 typedef uint32_t gt_ref;
@@ -84,6 +84,62 @@ struct gt_name {
     uint32_t id; /* category number, or OS thread id */
 };
 
+/* ---- stacks: a trie of frames for each slot (core/trie.h writes it) ---- */
+
+/* Ids below GT_TRIE_FIRST are no frames, but what lies below the outermost one. */
+enum gt_trie_root {
+    GT_TRIE_ROOT = 0,      /* nothing: the stack is whole. As a stack's id: no stack */
+    GT_TRIE_OTHER = 1,     /* stacks for which there was no memory, or too many of one node */
+    GT_TRIE_TRUNCATED = 2, /* more frames than the limit */
+    GT_TRIE_CUT = 3,       /* more frames, but no way to tell where they are */
+    GT_TRIE_FIRST = 4,
+};
+
+/* What a node's pc says. Plain: a return address, so the call is the instruction before it. */
+#define GT_TRIE_EXACT (UINT64_C(1) << 63)  /* the address of an instruction that was interrupted */
+#define GT_TRIE_PYTHON (UINT64_C(1) << 62) /* no address: a line of Python, see the next four */
+#define GT_TRIE_ENTRY                                                                              \
+    (UINT64_C(1) << 61) /* outermost frame of its call of the interpreter's loop */
+#define GT_TRIE_LINE(pc) ((uint32_t)((pc) >> 32) & 0xffffffu) /* 0: not known */
+#define GT_TRIE_CODE(pc) ((gt_ref)(pc))                       /* its struct gt_code */
+#define GT_TRIE_PYTHON_PC(code, line) (GT_TRIE_PYTHON | (uint64_t)((line)&0xffffffu) << 32 | (code))
+
+/* A frame below its caller's: stacks that begin alike share their beginning. */
+struct gt_trie_node {
+    uint64_t pc;     /* 0 for ids below GT_TRIE_FIRST */
+    uint32_t parent; /* id of the caller, smaller than its own */
+    uint32_t module; /* id of the struct gt_module that pc lies in; 0: none, or not known */
+};
+
+/* Nodes `first` to `first + capacity - 1`; how many there are is told by gt_slot.stack_count. */
+struct gt_trie_chunk {
+    gt_ref next; /* 0: none */
+    uint32_t first;
+    uint32_t capacity;
+    uint32_t reserved;
+    struct gt_trie_node nodes[];
+};
+
+/* A code object of Python. Immutable. */
+struct gt_code {
+    gt_ref file; /* co_filename */
+    gt_ref name; /* co_qualname, co_name before Python 3.11 */
+    uint32_t first_line;
+};
+
+/* A file that was mapped while a stack went through it. Immutable, linked from gt_header.modules,
+ * newest first. One that was unloaded and loaded again is another. */
+#define GT_BUILD_ID_MAX 32u
+struct gt_module {
+    gt_ref next;
+    uint32_t id;             /* 1, 2, 3, … */
+    gt_ref path;             /* as the loader has it; the program itself: its executable */
+    uint32_t build_id_bytes; /* 0: it has none */
+    uint64_t bias;           /* address - bias is the address in the file (ELF virtual address) */
+    uint64_t start, end;     /* of its mappings */
+    uint8_t build_id[GT_BUILD_ID_MAX];
+};
+
 enum gt_node_kind {
     GT_KIND_ROOT = 0,    /* index 0 of every slot: never counted */
     GT_KIND_RANGE = 1,   /* push/pop on one thread */
@@ -126,7 +182,7 @@ struct gt_node {
     uint32_t category; /* 0: none */
     gt_ref shapes;     /* text "[[2, 3], []]"; 0: not recorded */
     gt_ref overload;   /* operator overload; 0: none */
-    uint32_t stack;    /* id in the slot's stack trie; 0: none */
+    uint32_t stack;    /* native frames: id in the slot's trie; 0: none */
     uint8_t source;    /* enum gt_source */
     uint8_t kind;      /* enum gt_node_kind */
     uint8_t scope;     /* enum gt_scope, or another RecordScope id */
@@ -141,9 +197,10 @@ struct gt_node {
     double sumsq_ticks; /* sum of squared durations, for the standard deviation */
     uint64_t bytes;
     uint64_t flops;
-    gt_ref extra; /* struct gt_extra, 0: none */
-    gt_ref op;    /* struct gt_op_stats, 0: none */
-    uint32_t reserved[4];
+    gt_ref extra;    /* struct gt_extra, 0: none */
+    gt_ref op;       /* struct gt_op_stats, 0: none */
+    uint32_t python; /* Python frames: id in the slot's trie; 0: none. Immutable like `stack` */
+    uint32_t reserved[3];
 };
 
 /* Nodes of a slot lie in chunks; chunk 0 holds indices 0..capacity-1, the next goes on from there.
@@ -292,6 +349,13 @@ struct gt_slot {
     uint64_t excluded;   /* calls left out by INCLUDE and EXCLUDE */
     _Atomic gt_ref async_free; /* entries that others ended: the writer's own list */
     uint32_t window;           /* windows that were shut when it was last used: see gt_header */
+    /* stacks */
+    _Atomic gt_ref stacks;        /* first gt_trie_chunk; 0: none */
+    _Atomic uint32_t stack_count; /* nodes of the trie, the roots counted */
+    uint32_t reserved;
+    uint64_t stack_missing;              /* calls without the stack that was asked for: no memory */
+    uint64_t stack_truncated, stack_cut; /* captures: see enum gt_trie_root */
+    uint64_t stack_folded;               /* calls counted under "other stacks" of their node */
 };
 
 #define GT_WINDOW_ENDS 64u
@@ -330,6 +394,7 @@ struct gt_header {
     /* lists */
     _Atomic gt_ref slots;
     _Atomic gt_ref names;
+    _Atomic gt_ref modules; /* struct gt_module */
     _Atomic uint32_t slot_count;
     gt_ref base; /* folder that relative outputs are meant from; 0: cwd */
     _Atomic uint64_t lost[GT_LOST_KINDS];

@@ -28,6 +28,14 @@ const char *gt_domain_name(uint32_t id);
  * memory for it has run out returns "(other)". NULL gives NULL. */
 const char *gt_keep(const char *text);
 
+/* Which stack a call has, as far as GPUTALLY_WITH_STACK asks for stacks. */
+enum gt_stack_want {
+    GT_STACK_NONE = 0,
+    GT_STACK_RANGE,  /* an annotation's: Python and native frames, if `ranges` are asked for */
+    GT_STACK_BOTH,   /* of a call of a device's API: Python and native frames */
+    GT_STACK_EITHER, /* an operator's: Python frames, native ones where there are none */
+};
+
 /* Everything a call may carry besides its name. Zero means "not given". */
 struct gt_attr {
     const char *name;     /* borrowed until return; NULL is recorded as "(null)" */
@@ -35,6 +43,7 @@ struct gt_attr {
     const char *overload; /* operator overload */
     uint64_t token;       /* object identity: a pop must carry the same */
     uint64_t bytes, flops;
+    uint8_t stack;     /* enum gt_stack_want */
     uint8_t scope;     /* enum gt_scope */
     uint8_t has_value; /* `value` counts */
     double value;      /* payload or counter sample: min, max, sum are kept */

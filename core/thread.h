@@ -6,6 +6,8 @@
 #include "core/core.h"
 #include "core/record.h"
 
+struct gt_stack;
+
 /* Private half of a node: how to find it and its children again. One cache line. The last three say
  * how to compare a name with it, eight bytes at a time: see gt_hot_same. */
 struct gt_link {
@@ -63,6 +65,8 @@ struct gt_thread {
     struct gt_table folds;       /* (parent, template) -> count, link of the folded node */
     char *pool, *pool_end;       /* private memory for links */
     gt_ref free_async;           /* entries of its start/end ranges that it may use again */
+    struct gt_stack *stack;      /* unwind.h; NULL until the first capture */
+    void *python;                /* likewise, see stacks.h */
     struct gt_thread *next;      /* all threads of this session */
     void *fork_copy;             /* of the session, during a fork from inside a call: fork.c */
     struct gt_open

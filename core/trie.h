@@ -1,5 +1,5 @@
-/* Stacks as a tree: a node is a return address below its caller's node, so that stacks which begin
- * alike share their beginning. One trie a slot, written by the thread that owns the slot.
+/* Stacks as a tree, as layout.h has it: a node is a frame below its caller's. One trie a slot,
+ * written by the thread that owns the slot.
  *
  * The nodes are readers' data: append-only, a chunk is linked and a node complete before `count`
  * covers it (store-release). What only the writer needs lies in memory of its own. */
@@ -8,33 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Ids below GT_TRIE_FIRST are not return addresses, but what lies below the outermost frame. */
-enum {
-    GT_TRIE_ROOT = 0,      /* nothing: the stack is whole. As a stack's id: no stack */
-    GT_TRIE_OTHER = 1,     /* stacks for which there was no memory */
-    GT_TRIE_TRUNCATED = 2, /* more frames than the limit */
-    GT_TRIE_CUT = 3,       /* more frames, but no way to tell where they are */
-    GT_TRIE_FIRST = 4,
-};
-
-/* In a node's pc: no return address, but an instruction that a signal interrupted. */
-#define GT_TRIE_EXACT (UINT64_C(1) << 63)
-
-struct gt_trie_node {
-    uint64_t pc;     /* a return address; 0 for ids below GT_TRIE_FIRST */
-    uint32_t parent; /* id of the caller, smaller than its own */
-    uint32_t reserved;
-};
-
-/* Nodes `first` to `first + capacity - 1`; how many there are is told by `count`. */
-struct gt_trie_chunk {
-    uint32_t next; /* ref of the next chunk, 0: none */
-    uint32_t first;
-    uint32_t capacity;
-    uint32_t reserved;
-    struct gt_trie_node nodes[];
-};
+#include "core/layout.h"
 
 /* Where memory comes from: zeroed, never given back; NULL when it is used up. */
 struct gt_trie_memory {

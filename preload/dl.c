@@ -23,6 +23,7 @@
 #include "core/compat.h"
 #include "core/record.h"
 #include "hook.h"
+#include "python.h"
 #include "torch.h"
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -323,8 +324,10 @@ GT_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 
     if (unlikely(!real) && !(real = find_dlsym()))
         return NULL;
-    if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed))
+    if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed)) {
         gt_torch_look();
+        gt_python_look();
+    }
     if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && HOOKED(name))
         return replace(real, handle, name);
     return real(handle, name);

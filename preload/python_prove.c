@@ -57,9 +57,9 @@ static int check_text(const struct gt_python *p, const char *object, const void 
         if ((r = peek(object, GT_PYTHON_STR_STATE, &state, sizeof state)))
             return r;
         kind = GT_PYTHON_STR_KIND(state);
-        data = GT_PYTHON_STR_ASCII(state) ? l->ascii : l->compact;
+        data = state & GT_PYTHON_STR_ASCII ? l->ascii : l->compact;
         limit = NAME_MAX_BYTES;
-        if (!GT_PYTHON_STR_COMPACT(state) || (kind != 1 && kind != 2 && kind != 4))
+        if (!(state & GT_PYTHON_STR_COMPACT) || (kind != 1 && kind != 2 && kind != 4))
             return -EFAULT;
     }
     if (length > limit)

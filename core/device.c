@@ -20,7 +20,7 @@
 struct known {
     _Atomic uint64_t key; /* source << 32 | id */
     _Atomic uint64_t place, ticks;
-    _Atomic uint64_t generation; /* and silent << 32 */
+    _Atomic uint64_t generation; /* and flags << 32 */
 };
 static _Atomic(void *) origins;
 
@@ -39,7 +39,7 @@ struct gt_origin gt_origin_here(void)
     o.generation = t->generation;
     o.slot = t->slot->id;
     o.node = GT_RECORD_NODE(t->cur->record);
-    o.silent = (uint32_t)gt_is_paused();
+    o.flags = gt_is_paused() ? GT_ORIGIN_SILENT : 0;
     o.ticks = gt_clock_now();
     gt_leave(t);
     return o;
@@ -54,7 +54,7 @@ void gt_origin_put(enum gt_source source, uint32_t id, const struct gt_origin *o
     atomic_thread_fence(memory_order_release); /* a reader that sees new fields sees no old key */
     atomic_store_explicit(&k->place, (uint64_t)o->slot << 32 | o->node, memory_order_relaxed);
     atomic_store_explicit(&k->ticks, o->ticks, memory_order_relaxed);
-    atomic_store_explicit(&k->generation, (uint64_t)o->silent << 32 | o->generation,
+    atomic_store_explicit(&k->generation, (uint64_t)o->flags << 32 | o->generation,
                           memory_order_relaxed);
     atomic_store_explicit(&k->key, (uint64_t)source << 32 | id, memory_order_release);
 }
@@ -75,9 +75,27 @@ struct gt_origin gt_origin_get(enum gt_source source, uint32_t id)
     o.slot = (uint32_t)(place >> 32);
     o.node = (uint32_t)place;
     o.ticks = ticks;
-    o.silent = (uint32_t)(generation >> 32);
+    o.flags = (uint32_t)(generation >> 32);
+    if (!(o.flags & GT_ORIGIN_SEEN)) /* a put in between takes it away again at most */
+        atomic_fetch_or_explicit(&k->generation, (uint64_t)GT_ORIGIN_SEEN << 32,
+                                 memory_order_relaxed);
     o.generation = (uint32_t)generation;
     return o;
+}
+
+void gt_origin_tell_open(void)
+{
+    const struct known *all = atomic_load_explicit(&origins, memory_order_acquire);
+    uint64_t open = 0;
+    for (uint32_t i = 0; all && i < ORIGINS; i++) {
+        uint64_t generation = atomic_load_explicit(&all[i].generation, memory_order_relaxed);
+        if (atomic_load_explicit(&all[i].key, memory_order_relaxed) &&
+            (uint32_t)generation == gt_session.generation &&
+            !(generation >> 32 & (GT_ORIGIN_SEEN | GT_ORIGIN_SILENT)))
+            open++;
+    }
+    if (atomic_load_explicit(&gt_fork.phase, memory_order_acquire) == GT_PHASE_OPEN)
+        gt_session.header->launches_open = open;
 }
 
 /* ---- counting ---- */
@@ -289,7 +307,7 @@ void gt_device_count(const struct gt_device_activity *a, const struct gt_origin 
                                .source = (uint8_t)a->source,
                                .flags = a->flags,
                                .launch = a->launch};
-    if (o->silent)
+    if (o->flags & GT_ORIGIN_SILENT)
         return;
     if (!lock()) {
         /* after the end: the launch has been told as open */

@@ -10,11 +10,17 @@
 #include <stdint.h>
 #include "core/layout.h"
 
+enum gt_origin_flags {
+    GT_ORIGIN_SILENT = 1, /* launched while nothing was recorded: its activity is left out */
+    GT_ORIGIN_SEEN = 2,   /* its activity was looked for */
+    GT_ORIGIN_OWN = 4,    /* this and higher ones: the source's own */
+};
+
 /* Who launched something: the innermost range that was open. */
 struct gt_origin {
     uint32_t generation; /* of the session; 0: nobody's */
     uint32_t slot, node; /* as in struct gt_activity */
-    uint32_t silent;     /* 1: launched while nothing was recorded: its activity is left out */
+    uint32_t flags;      /* enum gt_origin_flags */
     uint64_t ticks;      /* when, of gt_now */
 };
 
@@ -25,6 +31,10 @@ struct gt_origin gt_origin_here(void);
  * latest 65,536 are kept; one that is no longer there is nobody's. */
 void gt_origin_put(enum gt_source source, uint32_t id, const struct gt_origin *o);
 struct gt_origin gt_origin_get(enum gt_source source, uint32_t id);
+
+/* How many were put whose activity was never looked for, of this session. Into the header: the
+ * process ends. */
+void gt_origin_tell_open(void);
 
 struct gt_device_activity {
     const char *name; /* borrowed */

@@ -155,9 +155,9 @@ void *gt_dl_global(const char *name)
 
 /* ---- the sources ---- */
 
-static const struct gt_hooks *const tables[] = {&gt_itt_hooks,        &gt_kokkos_hooks,
-                                                &gt_kokkos_old_hooks, &gt_nvtx_hooks,
-                                                &gt_onednn_hooks,     &gt_roctx_hooks};
+static const struct gt_hooks *const tables[] = {
+    &gt_cupti_hooks, &gt_itt_hooks,    &gt_kokkos_hooks, &gt_kokkos_old_hooks,
+    &gt_nvtx_hooks,  &gt_onednn_hooks, &gt_roctx_hooks};
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 /* ---- getenv ---- */
@@ -217,7 +217,7 @@ GT_EXPORT char *secure_getenv(const char *name)
 
 /* The first letters of all prefixes: one look turns most names away. */
 #define LETTER(c) (1ull << ((c)&63))
-#define HOOKED(name) (LETTER((name)[0]) & (LETTER('k') | LETTER('n') | LETTER('r')))
+#define HOOKED(name) (LETTER((name)[0]) & (LETTER('c') | LETTER('k') | LETTER('n') | LETTER('r')))
 
 static const struct gt_hook *find_hook(const char *name, int own)
 {
@@ -273,6 +273,25 @@ static void remember(const struct gt_hook *hook, void *theirs)
     keep_loaded(theirs);
     atomic_compare_exchange_strong_explicit(hook->behind, &none, theirs, memory_order_release,
                                             memory_order_relaxed);
+}
+
+void *gt_dl_open(const char *name, int mode)
+{
+    dlopen_fn *open = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+
+    return open || (open = find_dlopen()) ? open(name, mode) : NULL;
+}
+
+void *gt_dl_in(void *handle, const char *name)
+{
+    dlsym_fn *sym = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+
+    return sym || (sym = find_dlsym()) ? sym(handle, name) : NULL;
+}
+
+void *gt_dl_handle_of(const void *address)
+{
+    return image_of(address);
 }
 
 void *gt_dl_behind(const char *name, const char *const *libraries)

@@ -22,4 +22,10 @@ void *gt_dl_behind(const char *name, const char *const *libraries);
  * a library; for where dlsym may be called. */
 void *gt_dl_global(const char *name);
 
+/* dlopen, dlsym and the handle of the library that an address lies in, past our own wrappers; NULL
+ * as dlopen and dlsym have it. May load, so not from inside a hook that a lock is held around. */
+void *gt_dl_open(const char *name, int mode);
+void *gt_dl_in(void *handle, const char *name);
+void *gt_dl_handle_of(const void *address);
+
 #endif

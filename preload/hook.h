@@ -39,6 +39,7 @@ struct gt_hooks {
     int (*asked)(const char *name);
 };
 
+extern const struct gt_hooks gt_cupti_hooks;
 extern const struct gt_hooks gt_itt_hooks;
 extern const struct gt_hooks gt_kokkos_hooks, gt_kokkos_old_hooks;
 extern const struct gt_hooks gt_nvtx_hooks;

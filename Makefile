@@ -131,6 +131,12 @@ $(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(STACK_OBJ) -ldl
 
+# a whole hooked call, likewise
+CORE_OBJ := $(patsubst %.c,$(B)/obj/lib/%.o,$(CORE_SRC))
+$(B)/bench/hooked: tests/bench/hooked.c $(CORE_OBJ)
+	@mkdir -p $(@D)
+	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(CORE_OBJ) -pthread -ldl
+
 unit: $(UNIT) ## the Check suites, not run
 apps: $(APPS) ## the client programs of the end-to-end tests
 

@@ -90,21 +90,11 @@ GT_HOT void gt_hot_add64(_Atomic uint64_t *word, uint64_t n)
 
 /* ---- push and pop ---- */
 
-/* Opens the range with the thread in hand. `tsc` is a constant: the clock it is compiled for. */
-GT_HOT int gt_hot_push_in(struct gt_thread *t, gt_tag tag, const char *name, gt_push_miss *miss,
-                          int tsc)
+/* Opens a range of the node c below t->cur with the thread in hand. `tsc` is a constant: the clock
+ * it is compiled for. */
+GT_HOT int gt_hot_open(struct gt_thread *t, struct gt_link *c, gt_tag tag, int tsc)
 {
-    struct gt_link *parent = t->cur, *last = parent->last, *c = last->after;
-    /* Programs go round in loops: the child that came after the last one came before? Or the last
-     * one again? */
-    if (unlikely(c->tag != tag || !gt_hot_same(c, name))) {
-        c = last;
-        if (c->tag != tag || !gt_hot_same(c, name)) {
-            gt_leave(t);
-            return miss(tag, name);
-        }
-    }
-    parent->last = c;
+    t->cur->last = c;
     struct gt_frame *below = t->top, *f = below + 1;
     uint32_t group = c->group, level = 0;
     if (unlikely(below == t->limit))
@@ -123,6 +113,22 @@ GT_HOT int gt_hot_push_in(struct gt_thread *t, gt_tag tag, const char *name, gt_
     gt_hot_add32(&t->slot->depth, 1);
     gt_leave(t);
     return (int)level;
+}
+
+GT_HOT int gt_hot_push_in(struct gt_thread *t, gt_tag tag, const char *name, gt_push_miss *miss,
+                          int tsc)
+{
+    struct gt_link *parent = t->cur, *last = parent->last, *c = last->after;
+    /* Programs go round in loops: the child that came after the last one came before? Or the last
+     * one again? */
+    if (unlikely(c->tag != tag || !gt_hot_same(c, name))) {
+        c = last;
+        if (c->tag != tag || !gt_hot_same(c, name)) {
+            gt_leave(t);
+            return miss(tag, name);
+        }
+    }
+    return gt_hot_open(t, c, tag, tsc);
 }
 
 GT_HOT int gt_hot_push(gt_tag tag, const char *name, gt_push_miss *miss)

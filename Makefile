@@ -128,6 +128,11 @@ $(foreach c,g++ clang++,$(if $(shell command -v $c 2>/dev/null),$(foreach o,O0 O
     $(eval $(call maze,$c,$o,fp,-fno-omit-frame-pointer))$(eval $(call maze,$c,$o,nofp,-fomit-frame-pointer)))))
 $(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
 
+# The files that the suites of symbols read.
+$(B)/symbols/made: $(wildcard tests/symbols/*)
+	$(call say,FILES)tests/symbols/make $(@D)
+$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile: | $(B)/symbols/made
+
 $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm

@@ -52,15 +52,14 @@ struct gtsim_call {
                            has none */
     const char *symbol; /* launch of a kernel: its name, else NULL */
     CUcontext context;  /* current at entry (at exit: then); NULL: none */
-    uint32_t context_id;   /* 0: none */
-    uint32_t correlation;  /* given by gtsim_enter. A call made inside another on the same thread
-                              (driver  inside runtime) has a number of its own; activities carry that
-                              of the  innermost call, and `outer` tells the outermost's */
-    uint32_t outer;        /* correlation of the outermost call that is open on this thread */
-    int result;            /* at exit: what it returns */
-    uint64_t start_ns;     /* gtsim_now() at entry */
-    uint64_t end_ns;       /* and at exit */
-    uint64_t user;         /* the listener's, kept from enter to leave; 0 at enter */
+    uint32_t context_id; /* 0: none */
+    uint32_t
+        correlation;   /* given by gtsim_enter, from 1. A driver call inside a runtime call of the
+                          same   thread has the runtime call's, as in CUPTI; activities carry it */
+    int result;        /* at exit: what it returns */
+    uint64_t start_ns; /* gtsim_now() at entry */
+    uint64_t end_ns;   /* and at exit */
+    uint64_t user;     /* the listener's, kept from enter to leave; 0 at enter */
     struct gtsim_call *up; /* private: the enclosing call */
 };
 
@@ -100,7 +99,6 @@ struct gtsim_activity {
     uint32_t stream_id;   /* 7: the first context's legacy default stream */
     uint32_t correlation; /* of the call that put it there; all nodes of a graph launch have the
                              launch's */
-    uint32_t outer;       /* of the outermost call around that one; the same where there is none */
     uint64_t queued_ns;   /* the clock at that call */
     uint64_t start_ns;
     uint64_t end_ns;

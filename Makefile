@@ -114,6 +114,7 @@ $(B)/apps/%: tests/apps/%.c
 $(B)/apps/%: tests/apps/%.cpp
 	@mkdir -p $(@D)
 	$(call say,APP)$(CXX) -std=c++17 $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) $(SANFLAGS) -O1 -g $(APPFLAGS_$*) -MMD -MP -MF $@.d -o $@ $< -pthread -ldl $(APPLIBS_$*)
+-include tests/sim/flags.mk
 -include tests/apps/flags.mk
 
 # The parts of the maze that the stack suites walk through, named maze-COMPILER-LEVEL-POINTER.so: each
@@ -154,7 +155,7 @@ $(B)/bench/symbols: tests/bench/symbols.c $(REPORT_LIB_OBJ)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(REPORT_LIB_OBJ) $(CLI_LIBS)
 
 unit: $(UNIT) ## the Check suites, not run
-apps: $(APPS) ## the client programs of the end-to-end tests
+apps: $(APPS) sim ## the client programs of the end-to-end tests
 
 # Prints `N passed, N failed, N skipped` over the Check suites and pytest, and fails if one failed.
 check: all unit apps ## unit suites and end-to-end tests; SAN=address,undefined or SAN=thread with sanitizers

@@ -1,0 +1,30 @@
+# build/sim/libcudart.so.13, and libcupti.so.13 beside it: stand-ins on the simulated driver. They need
+# CUDA's headers (scripts/cuda-include).
+CUDA_INCLUDE ?= $(shell scripts/cuda-include --no-download 2>/dev/null)
+SIM_CFLAGS = -std=gnu11 $(WARN) -Wno-deprecated-declarations -D_GNU_SOURCE -I. -I$(B)/sim/gen $(addprefix -isystem ,$(CUDA_INCLUDE)) \
+    $(SANFLAGS) -O2 -g -fPIC -fvisibility=hidden -MMD -MP
+SIM_LINK = $(CC) $(SANFLAGS) -shared -Wl,-Bsymbolic -Wl,--build-id
+
+# compiled again with CUDA_API_PER_THREAD_DEFAULT_STREAM: names with _ptsz and _ptds
+RT_TWICE := copy copy_array set launch forward_stream entry_point
+RT_OBJ := $(patsubst tests/sim/cudart/%.c,$(B)/sim/obj/cudart/%.o,$(wildcard tests/sim/cudart/*.c)) \
+    $(RT_TWICE:%=$(B)/sim/obj/cudart/%_pt.o) $(B)/sim/obj/cudart_stubs.o
+
+$(B)/sim/libcudart.so.13: $(RT_OBJ) tests/sim/cudart/cudart.map
+	$(call say,SIM)$(SIM_LINK) -Wl,-soname,libcudart.so.13 -Wl,--version-script=tests/sim/cudart/cudart.map -o $@ $(RT_OBJ) -ldl -pthread
+
+$(B)/sim/gen/cudart_stubs.c: tests/sim/cudart/gen.py
+	$(call say,GEN)python3 $< $(firstword $(CUDA_INCLUDE)) $(@D)
+$(RT_OBJ): $(B)/sim/gen/cudart_stubs.c
+$(B)/sim/obj/cudart/%.o: tests/sim/cudart/%.c
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -c -o $@ $<
+$(B)/sim/obj/cudart/%_pt.o: tests/sim/cudart/%.c
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c -o $@ $<
+$(B)/sim/obj/%.o: $(B)/sim/gen/%.c
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -c -o $@ $<
+
+.PHONY: sim
+sim: $(B)/sim/libcudart.so.13

@@ -26,5 +26,16 @@ $(B)/sim/obj/%.o: $(B)/sim/gen/%.c
 	@mkdir -p $(@D)
 	$(call say,SIM)$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
+# the real one has such a version node
+CUPTI_OBJ := $(patsubst tests/sim/cupti/%.c,$(B)/sim/obj/cupti/%.o,$(wildcard tests/sim/cupti/*.c)) $(B)/sim/obj/cupti_stubs.o
+$(B)/sim/libcupti.so.13: $(CUPTI_OBJ) tests/sim/cupti/cupti.map
+	$(call say,SIM)$(SIM_LINK) -Wl,-soname,libcupti.so.13 -Wl,--version-script=tests/sim/cupti/cupti.map -o $@ $(CUPTI_OBJ) -ldl -pthread
+$(B)/sim/gen/cupti_stubs.c: tests/sim/cupti/gen.py
+	$(call say,GEN)python3 $< $(firstword $(CUDA_INCLUDE)) $(@D)
+$(CUPTI_OBJ): $(B)/sim/gen/cupti_stubs.c
+$(B)/sim/obj/cupti/%.o: tests/sim/cupti/%.c
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -c -o $@ $<
+
 .PHONY: sim
-sim: $(B)/sim/libcudart.so.13
+sim: $(B)/sim/libcudart.so.13 $(B)/sim/libcupti.so.13

@@ -89,7 +89,7 @@ CUmemorytype rt_source_type(enum cudaMemcpyKind kind), rt_target_type(enum cudaM
 #define RT_LAUNCH(id, need, address, kernel_name)                                                  \
     struct gtsim_call call_ = {.domain = GTSIM_RUNTIME,                                            \
                                .cbid = CUPTI_RUNTIME_TRACE_CBID_##id,                              \
-                               .name = #id,                                                        \
+                               .name = __func__,                                                   \
                                .params = address,                                                  \
                                .symbol = kernel_name};                                             \
     CUresult begun_ = rt_begin(&call_, need);                                                      \

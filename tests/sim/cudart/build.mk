@@ -39,3 +39,34 @@ $(B)/sim/obj/cupti/%.o: tests/sim/cupti/%.c
 
 .PHONY: sim
 sim: $(B)/sim/libcudart.so.13 $(B)/sim/libcupti.so.13
+
+# Programs for them, where nvcc is: ordinary binaries with the shared runtime. Each runs with
+# LD_LIBRARY_PATH=build/sim GTSIM_KERNELS=build/sim/apps/kernels.so.
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+NVCC_FLAGS := -std=c++17 -O1 -cudart shared -arch=sm_90 --no-compress -Wno-deprecated-gpu-targets
+CUDA_APPS := saxpy saxpy_pt saxpy_cupti memory functions threads threads_pt threads_cupti
+NVCC_FLAGS_pt := --default-stream per-thread
+NVCC_FLAGS_cupti := -DOWN_CUPTI
+CUPTI_LINK = -L$(B)/sim -l:libcupti.so.13 -ldl
+
+$(B)/sim/apps/kernels.so: tests/sim/cuda_apps/kernels_host.c
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) -std=gnu11 $(WARN) $(SANFLAGS) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $<
+$(B)/sim/apps/cupti_own.o: tests/sim/cuda_apps/cupti_own.c tests/sim/cuda_apps/cupti_own.h
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -c -o $@ $<
+$(B)/sim/apps/cupti_bad: tests/sim/cuda_apps/cupti_bad.c $(B)/sim/libcupti.so.13 $(B)/sim/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -o $@ $< -L$(B)/sim -l:libcupti.so.13 -l:libcuda.so.1
+$(B)/sim/apps/%_pt: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCC_FLAGS_pt) -o $@ $<
+$(B)/sim/apps/%_cupti: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h $(B)/sim/apps/cupti_own.o $(B)/sim/libcupti.so.13
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCC_FLAGS_cupti) -o $@ $< $(B)/sim/apps/cupti_own.o $(CUPTI_LINK)
+$(B)/sim/apps/%: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -o $@ $<
+
+.PHONY: sim-apps
+sim-apps: sim $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad)

@@ -116,6 +116,7 @@ $(B)/apps/%: tests/apps/%.cpp
 	$(call say,APP)$(CXX) -std=c++17 $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) $(SANFLAGS) -O1 -g $(APPFLAGS_$*) -MMD -MP -MF $@.d -o $@ $< -pthread -ldl $(APPLIBS_$*)
 -include tests/sim/flags.mk
 -include tests/apps/flags.mk
+-include tests/sim/cudart/build.mk
 
 # The parts of the maze that the stack suites walk through, named maze-COMPILER-LEVEL-POINTER.so: each
 # compiler that is here, with and without optimisation and frame pointers. No sanitizer.

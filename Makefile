@@ -53,6 +53,9 @@ TESTCORE_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out core/config.c core
 # the unwinder: needs nothing else of core
 STACK_OBJ := $(patsubst %,$(B)/obj/lib/core/%.o,eh_find eh_frame eh_rows rules trie unwind unwind_fallback unwind_where)
 
+# the walk over Python frames, which tests/python/walk.py loads into each interpreter
+PYWALK_OBJ := $(patsubst %.c,$(B)/obj/lib/%.o,$(wildcard preload/python*.c) preload/elf_symbol.c core/trie.c core/strings.c)
+
 # and the sources of events with it: an archive, so that a suite gets only what it names. Not what
 # would stand in front of libc in the suite itself
 TESTPRELOAD_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out preload/dl.c preload/exit.c preload/init.c,$(PRELOAD_SRC)))
@@ -135,6 +138,10 @@ $(B)/symbols/made: $(wildcard tests/symbols/*)
 	$(call say,FILES)tests/symbols/make $(@D)
 $(B)/tests/test_symbols $(B)/tests/test_symbols_hostile: | $(B)/symbols/made
 
+$(B)/tests/pywalk.so: tests/python/walk.c $(PYWALK_OBJ)
+	@mkdir -p $(@D)
+	$(call say,TEST)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -shared -o $@ $< $(PYWALK_OBJ) -pthread $(LIB_LIBS)
+
 $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm
@@ -197,5 +204,5 @@ bench: all $(BENCH) ## what a range costs, as ratios and instructions
 clean: ## removes the build folder
 	rm -rf $(B)
 
-# build/torch holds others' folders of such names
--include $(shell test -d $(B) && find $(B) -name torch -prune -o -type f -name '*.d' -print)
+# build/torch and build/pythons hold others' folders of such names
+-include $(shell test -d $(B) && find $(B) \( -name torch -o -name pythons \) -prune -o -type f -name '*.d' -print)

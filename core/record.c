@@ -107,6 +107,41 @@ int gt_pop_token(uint32_t group, uint64_t token)
     return gt_pop_slowly(t, group, token, t ? gt_clock_now() : 0);
 }
 
+/* ---- calls of an API ---- */
+
+GT_COLD int gt_push_call(gt_tag tag, const char *name)
+{
+    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_FUNCTION};
+    return gt_push_attr(tag, &a);
+}
+
+GT_COLD int gt_push_call_other_clock(gt_tag tag, const char *name)
+{
+    struct gt_thread *t = gt_enter();
+    return t ? gt_hot_push_as(t, tag, name, gt_push_call, 0, 1) : gt_push_call(tag, name);
+}
+
+GT_COLD int gt_pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes, int failed)
+{
+    int saved = errno, level;
+    if (!t && !(t = gt_enter()) && !(t = gt_enter_slow()))
+        return -1;
+    struct gt_node *n = gt_frame_node(t, group);
+    if (n) {
+        n->bytes += bytes;
+        n->failed += (uint64_t)failed;
+    }
+    level = gt_frame_pop(t, group, 0, gt_clock_now());
+    errno = saved;
+    gt_leave(t);
+    return level;
+}
+
+int gt_pop_call(uint32_t group, uint64_t bytes, int failed)
+{
+    return gt_hot_pop_call(group, bytes, failed);
+}
+
 /* ---- what is no range ---- */
 
 /* Counts one call without a duration. A mark lies where it was made; a counter is one for the whole

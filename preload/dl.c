@@ -221,7 +221,7 @@ GT_EXPORT char *secure_getenv(const char *name)
 #define HOOKED(name)                                                                               \
     (LETTER((name)[0]) & (LETTER('c') | LETTER('k') | LETTER('n') | LETTER('r') | LETTER('_')))
 
-/* *in is the table, if the hook is found. */
+/* *in is the table, if the hook is found; whether its source is on is not looked at. */
 static const struct gt_hook *find_hook(const char *name, int own, const struct gt_hooks **in)
 {
     for (size_t t = 0; t < TABLES; t++) {
@@ -229,7 +229,7 @@ static const struct gt_hook *find_hook(const char *name, int own, const struct g
         size_t low = 0, high = table->count;
 
         if (!table->count || table->own != own ||
-            strncmp(name, table->prefix, table->prefix_len) != 0 || !gt_source_on(table->source))
+            strncmp(name, table->prefix, table->prefix_len) != 0)
             continue;
         while (low < high) {
             size_t mid = (low + high) / 2;
@@ -345,14 +345,17 @@ static __attribute__((noinline)) void *replace(dlsym_fn *real, void *handle, con
     const struct gt_hook *hook = find_hook(name, 1, &table);
     void *theirs;
 
-    if (hook && gt_dl_self() && handle == atomic_load_explicit(&self_handle, memory_order_relaxed))
+    if (hook && gt_source_on(table->source) && gt_dl_self() &&
+        handle == atomic_load_explicit(&self_handle, memory_order_relaxed))
         return (void *)hook->fn;
     theirs = real(handle, name);
     hook = theirs ? find_hook(name, 0, &table) : NULL;
-    if (!hook || (table->inside && table->inside(caller)))
+    if (!hook)
         return theirs;
     if (nothing_behind(theirs, name, table))
         return no_such(real, name);
+    if (!gt_source_on(table->source) || (table->inside && table->inside(caller)))
+        return theirs;
     if (table->learn)
         table->learn((size_t)(hook - table->hooks), theirs);
     else if (hook->behind)

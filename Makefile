@@ -81,7 +81,7 @@ $(B)/gputally: $(CLI_OBJ)
 # from references that ask for a version.
 $(B)/exports.map: $(DEFS) Makefile
 	@mkdir -p $(@D)
-	$(call say,GEN){ echo '{ global:'; sed -n 's/^\(HOOK\|EXPORT\)(\([A-Za-z0-9_]*\).*/  \2;/p' $(DEFS) | sort -u; echo '  local: *; };'; } > $@
+	$(call say,GEN){ echo '{ global:'; sed -n 's/^\(HOOK\|WIDE\|EXPORT\)(\([A-Za-z0-9_]*\).*/  \2;/p' $(DEFS) | sort -u; echo '  local: *; };'; } > $@
 
 $(B)/libgputally.so: $(LIB_OBJ) $(B)/exports.map
 	$(call say,LINK)$(CC) $(SANFLAGS) $(LIB_LDFLAGS) $(LDFLAGS) -Wl,--version-script=$(B)/exports.map -o $@ $(LIB_OBJ) $(LIB_LIBS)

@@ -112,6 +112,8 @@ static void put_python(struct join *j, struct gt_list *out, int all)
         const struct gt_stack_frame *f = &j->m->frames[frame];
         if (!all && f->kind != GT_STACK_IS_PYTHON)
             return; /* "(truncated)": stands at the end */
+        if (f->kind == GT_STACK_IS_NOTE && out->count && frame_at(j, *out, out->count - 1) == frame)
+            continue; /* the native frames say so too */
         gt_model_list(j->m, out, frame);
         more = all || !f->entry;
     }

@@ -75,6 +75,22 @@ unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes)
     return result;
 }
 
+/* ---- captures ---- */
+
+static atomic_int captures;
+
+/* A capture that became invalid may end twice, or not at all. */
+void gt_cuda_capture(int change)
+{
+    if (atomic_fetch_add_explicit(&captures, change, memory_order_relaxed) + change < 0)
+        atomic_store_explicit(&captures, 0, memory_order_relaxed);
+}
+
+int gt_cuda_captures(void)
+{
+    return atomic_load_explicit(&captures, memory_order_relaxed);
+}
+
 /* ---- when to record ---- */
 
 /* Unlike ours they do not nest. The runtime's calls the driver's, which then changes nothing. */

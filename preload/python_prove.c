@@ -19,7 +19,7 @@ static int by_file(uint64_t at, void *to, size_t bytes)
         return -EPERM;
     n = gt_sys(SYS_pread64, fd, (long)to, (long)bytes, (long)at, 0, 0);
     gt_sys_close(fd);
-    return n == (long)bytes ? 0 : -EFAULT;
+    return n == (long)bytes ? 0 : n == -EPERM ? -EPERM : -EFAULT;
 }
 
 static int peek(const char *at, size_t offset, void *to, size_t bytes)

@@ -99,7 +99,7 @@ static int check_code(const struct gt_python *p, const char *frame)
 {
     const struct gt_python_layout *l = &p->layout;
     const char *code;
-    int32_t line;
+    int32_t line = 0;
     int r = peek(frame, l->code, &code, sizeof code);
 
     if (r)

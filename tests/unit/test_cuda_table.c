@@ -23,7 +23,8 @@ enum kind {
     IPC,
     PEER,
     LOOKUP,
-    CONTROL
+    CONTROL,
+    FOLLOWED
 };
 
 struct line {

@@ -30,6 +30,7 @@ enum gt_cuda_kind {
     GT_CUDA_MEMORY,
     GT_CUDA_MODULE,
     GT_CUDA_CONTEXT,
+    GT_CUDA_START,
     GT_CUDA_IPC,
     GT_CUDA_PEER,
     GT_CUDA_LOOKUP,
@@ -88,6 +89,9 @@ void gt_cuda_learn(const struct gt_cuda_api *api, size_t i, void *fn) GT_CUDA_HI
 int gt_cuda_begin(const struct gt_cuda_info *info) GT_CUDA_HIDDEN;
 unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes) GT_CUDA_HIDDEN;
 
+/* The driver is ready: CUPTI, or who else measures the device, may begin. */
+void gt_cuda_ready(void) GT_CUDA_HIDDEN;
+
 /* The program says when to record (cudaProfilerStart and Stop). */
 void gt_cuda_profiler(int start) GT_CUDA_HIDDEN;
 
@@ -143,6 +147,16 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
         after;                                                                                     \
     return r
 
+/* Recorded, and then `after`, outside of its range. */
+#define GT_CUDA_STARTED(api, index, name, arguments, result, after)                                \
+    GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
+    int begun = gt_cuda_begin(&api##_info[index]);                                                 \
+    result r = real arguments;                                                                     \
+    gt_cuda_end(begun, r, 0);                                                                      \
+    if (r == 0)                                                                                    \
+        after;                                                                                     \
+    return r
+
 #define GT_CUDA_BODY_LAUNCH GT_CUDA_RECORDED
 #define GT_CUDA_BODY_ALLOC GT_CUDA_RECORDED
 #define GT_CUDA_BODY_FREE GT_CUDA_RECORDED
@@ -155,6 +169,7 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
 #define GT_CUDA_BODY_MEMORY GT_CUDA_RECORDED
 #define GT_CUDA_BODY_MODULE GT_CUDA_RECORDED
 #define GT_CUDA_BODY_CONTEXT GT_CUDA_RECORDED
+#define GT_CUDA_BODY_START GT_CUDA_STARTED
 #define GT_CUDA_BODY_IPC GT_CUDA_RECORDED
 #define GT_CUDA_BODY_PEER GT_CUDA_RECORDED
 #define GT_CUDA_BODY_LOOKUP GT_CUDA_WATCHED

@@ -5,7 +5,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include "core/compat.h"
-#include "core/hot.h"
+#include "core/core.h"
+#include "core/record.h"
+#include "cupti.h"
 #include "dl.h"
 
 /* ---- the real function ---- */
@@ -62,7 +64,7 @@ int gt_cuda_begin(const struct gt_cuda_info *info)
 {
     if (unlikely(!gt_source_on(GT_SOURCE_CUDA)))
         return OFF;
-    return gt_hot_push_call(TAG, info->key);
+    return gt_push_call(TAG, info->key);
 }
 
 unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes)
@@ -70,12 +72,18 @@ unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes)
     if (unlikely(begun == OFF))
         return result;
     /* A driver call inside a runtime call moves what that one moved. */
-    gt_hot_pop_call(GT_TAG_GROUP(TAG), begun == 0 ? bytes : 0,
-                    result != 0 && result != GT_CUDA_NOT_READY);
+    gt_pop_call(GT_TAG_GROUP(TAG), begun == 0 ? bytes : 0,
+                result != 0 && result != GT_CUDA_NOT_READY);
     return result;
 }
 
 /* ---- when to record ---- */
+
+void gt_cuda_ready(void)
+{
+    if (gt_source_on(GT_SOURCE_CUDA))
+        gt_cupti_start();
+}
 
 /* Unlike ours they do not nest. The runtime's calls the driver's, which then changes nothing. */
 static atomic_int stopped;

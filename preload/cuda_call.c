@@ -85,14 +85,16 @@ void gt_cuda_ready(void)
         gt_cupti_start();
 }
 
-/* Unlike ours they do not nest. The runtime's calls the driver's, which then changes nothing. */
+/* Unlike ours they do not nest. The runtime's calls the driver's, and comes second. */
 static atomic_int stopped;
 
 void gt_cuda_profiler(int start)
 {
     if (!gt_source_on(GT_SOURCE_CUDA))
         return;
-    if (start && atomic_exchange(&stopped, 0))
+    /* without a stop it must not end another source's pause, but it may be what a window waits for
+     * that begins with a resume */
+    if (start && (atomic_exchange(&stopped, 0) || atomic_load(&gt_paused) == 0))
         gt_resume();
     else if (!start && !atomic_exchange(&stopped, 1))
         gt_pause();

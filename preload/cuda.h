@@ -10,13 +10,14 @@
 
 #include <stdatomic.h>
 #include "abi/cuda.h"
+#include "cupti.h"
 #include "hook.h"
 #include "torch.h" /* gt_torch_opened */
 
 #define GT_CUDA_HIDDEN __attribute__((visibility("hidden")))
 
-/* What a call does. LOOKUP hands out functions, CONTROL is the program's word on when to record:
- * neither is recorded. */
+/* What a call does. FOLLOWED: something of ours comes after it. LOOKUP hands out functions, CONTROL
+ * is the program's word on when to record: neither is recorded. */
 enum gt_cuda_kind {
     GT_CUDA_LAUNCH = 1,
     GT_CUDA_ALLOC,
@@ -30,7 +31,7 @@ enum gt_cuda_kind {
     GT_CUDA_MEMORY,
     GT_CUDA_MODULE,
     GT_CUDA_CONTEXT,
-    GT_CUDA_START,
+    GT_CUDA_FOLLOWED,
     GT_CUDA_IPC,
     GT_CUDA_PEER,
     GT_CUDA_LOOKUP,
@@ -85,12 +86,14 @@ static inline void *gt_cuda_real(const struct gt_cuda_api *api, struct gt_cuda_r
 void gt_cuda_learn(const struct gt_cuda_api *api, size_t i, void *fn) GT_CUDA_HIDDEN;
 
 /* The one place where a call of CUDA is opened, and where it is closed. begin returns what end must
- * get; end returns `result`. */
+ * get, GT_CUDA_OFF where CUDA is not recorded; end returns `result`. */
+#define GT_CUDA_OFF INT32_MIN
 int gt_cuda_begin(const struct gt_cuda_info *info) GT_CUDA_HIDDEN;
 unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes) GT_CUDA_HIDDEN;
 
-/* The driver is ready: CUPTI, or who else measures the device, may begin. */
-void gt_cuda_ready(void) GT_CUDA_HIDDEN;
+/* A stream began (1) or ended (-1) to be captured into a graph; how many are being captured now. */
+void gt_cuda_capture(int change) GT_CUDA_HIDDEN;
+int gt_cuda_captures(void) GT_CUDA_HIDDEN;
 
 /* The program says when to record (cudaProfilerStart and Stop). */
 void gt_cuda_profiler(int start) GT_CUDA_HIDDEN;
@@ -139,20 +142,20 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
     result r = real arguments;                                                                     \
     return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
 
-/* One that is not: `after` is done when it has succeeded. */
-#define GT_CUDA_WATCHED(api, index, name, arguments, result, after)                                \
-    GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
-    result r = real arguments;                                                                     \
-    if (r == 0)                                                                                    \
-        after;                                                                                     \
-    return r
-
-/* Recorded, and then `after`, outside of its range. */
-#define GT_CUDA_STARTED(api, index, name, arguments, result, after)                                \
+/* One after which something is done when it has succeeded, outside of its time. */
+#define GT_CUDA_THEN(api, index, name, arguments, result, after)                                   \
     GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
     int begun = gt_cuda_begin(&api##_info[index]);                                                 \
     result r = real arguments;                                                                     \
     gt_cuda_end(begun, r, 0);                                                                      \
+    if (r == 0 && begun != GT_CUDA_OFF)                                                            \
+        after;                                                                                     \
+    return r
+
+/* One that is not: `after` is done when it has succeeded. */
+#define GT_CUDA_WATCHED(api, index, name, arguments, result, after)                                \
+    GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
+    result r = real arguments;                                                                     \
     if (r == 0)                                                                                    \
         after;                                                                                     \
     return r
@@ -169,7 +172,7 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
 #define GT_CUDA_BODY_MEMORY GT_CUDA_RECORDED
 #define GT_CUDA_BODY_MODULE GT_CUDA_RECORDED
 #define GT_CUDA_BODY_CONTEXT GT_CUDA_RECORDED
-#define GT_CUDA_BODY_START GT_CUDA_STARTED
+#define GT_CUDA_BODY_FOLLOWED GT_CUDA_THEN
 #define GT_CUDA_BODY_IPC GT_CUDA_RECORDED
 #define GT_CUDA_BODY_PEER GT_CUDA_RECORDED
 #define GT_CUDA_BODY_LOOKUP GT_CUDA_WATCHED

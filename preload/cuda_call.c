@@ -7,7 +7,6 @@
 #include "core/compat.h"
 #include "core/core.h"
 #include "core/record.h"
-#include "cupti.h"
 #include "dl.h"
 
 /* ---- the real function ---- */
@@ -58,18 +57,17 @@ __attribute__((noinline, cold)) void *gt_cuda_find(const struct gt_cuda_api *api
 /* ---- the range of a call ---- */
 
 #define TAG GT_TAG(GT_SOURCE_CUDA, 0, 0)
-#define OFF INT32_MIN
 
 int gt_cuda_begin(const struct gt_cuda_info *info)
 {
     if (unlikely(!gt_source_on(GT_SOURCE_CUDA)))
-        return OFF;
+        return GT_CUDA_OFF;
     return gt_push_call(TAG, info->key);
 }
 
 unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes)
 {
-    if (unlikely(begun == OFF))
+    if (unlikely(begun == GT_CUDA_OFF))
         return result;
     /* A driver call inside a runtime call moves what that one moved. */
     gt_pop_call(GT_TAG_GROUP(TAG), begun == 0 ? bytes : 0,
@@ -77,13 +75,23 @@ unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes)
     return result;
 }
 
-/* ---- when to record ---- */
+/* ---- captures ---- */
 
-void gt_cuda_ready(void)
+static atomic_int captures;
+
+/* A capture that became invalid may end twice, or not at all. */
+void gt_cuda_capture(int change)
 {
-    if (gt_source_on(GT_SOURCE_CUDA))
-        gt_cupti_start();
+    if (atomic_fetch_add_explicit(&captures, change, memory_order_relaxed) + change < 0)
+        atomic_store_explicit(&captures, 0, memory_order_relaxed);
 }
+
+int gt_cuda_captures(void)
+{
+    return atomic_load_explicit(&captures, memory_order_relaxed);
+}
+
+/* ---- when to record ---- */
 
 /* Unlike ours they do not nest. The runtime's calls the driver's, and comes second. */
 static atomic_int stopped;

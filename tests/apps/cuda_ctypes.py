@@ -37,3 +37,5 @@ if hasattr(cuda, "cuGetProcAddress"):
     call("cuGetProcAddress", b"cuCtxSynchronize", ctypes.byref(pfn), 11040, u64(0))
     print("by pointer", ctypes.CFUNCTYPE(ctypes.c_int)(pfn.value)())
 print("newer", hasattr(cuda, "cuGetProcAddress_v2"))
+if sys.argv[1:] == ["maps"]:
+    print("CUPTI", "libcupti" in open("/proc/self/maps").read())

@@ -159,6 +159,13 @@ def test_ctypes_on_drivers_new_and_old(sim, both, driver):
         assert got["cuMemcpyDtoHAsync"]["bytes"] == got["cuMemsetD8Async"]["bytes"] == 5 * 4096
 
 
+@pytest.mark.parametrize("sources, there", [("cuda", "True"), ("-cuda", "False")])
+def test_cupti_comes_only_if_asked_for(sim, tmp_path, sources, there):
+    done = run(sys.executable, PYTHON_APPS / "cuda_ctypes.py", "maps", cwd=tmp_path, env=clean_env(**sim),
+               options=["--sources", sources] if sources == "cuda" else ["--sources=-cuda"])
+    assert done.returncode == 0 and f"CUPTI {there}" in done.stdout
+
+
 def test_no_device(sim, both):
     bare, under_run, plain = both(sys.executable, PYTHON_APPS / "cuda_ctypes.py", env=dict(sim, GTSIM_DEVICES="0"))
     assert (bare.returncode, bare.stdout) == (1, "cuInit 100\n")

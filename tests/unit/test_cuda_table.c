@@ -20,7 +20,7 @@ enum kind {
     MEMORY,
     MODULE,
     CONTEXT,
-    START,
+    FOLLOWED,
     IPC,
     PEER,
     LOOKUP,
@@ -157,7 +157,7 @@ START_TEST(bytes)
         if (strstr(l->name, "Mipmapped"))
             continue;
         ck_assert_msg(says ==
-                          (moves || l->kind == START || l->kind == LOOKUP || l->kind == CONTROL),
+                          (moves || l->kind == FOLLOWED || l->kind == LOOKUP || l->kind == CONTROL),
                       "%s", l->name);
     }
 }

@@ -86,7 +86,8 @@ static inline void *gt_cuda_real(const struct gt_cuda_api *api, struct gt_cuda_r
 void gt_cuda_learn(const struct gt_cuda_api *api, size_t i, void *fn) GT_CUDA_HIDDEN;
 
 /* The one place where a call of CUDA is opened, and where it is closed. begin returns what end must
- * get; end returns `result`. */
+ * get, GT_CUDA_OFF where CUDA is not recorded; end returns `result`. */
+#define GT_CUDA_OFF INT32_MIN
 int gt_cuda_begin(const struct gt_cuda_info *info) GT_CUDA_HIDDEN;
 unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes) GT_CUDA_HIDDEN;
 
@@ -173,7 +174,7 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
     int begun = gt_cuda_begin(&api##_info[index]);                                                 \
     result r = real arguments;                                                                     \
     gt_cuda_end(begun, r, 0);                                                                      \
-    if (r == 0)                                                                                    \
+    if (r == 0 && begun != GT_CUDA_OFF)                                                            \
         after;                                                                                     \
     return r
 

@@ -146,6 +146,9 @@ $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm
 
+# has the stub driver that the client programs have
+$(B)/bench/launch: $(B)/apps/cuda/libcuda.so.1
+
 # the unwinder as the library has it, in a program
 $(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
 	@mkdir -p $(@D)

@@ -24,8 +24,7 @@ enum kind {
     IPC,
     PEER,
     LOOKUP,
-    CONTROL,
-    FOLLOWED
+    CONTROL
 };
 
 struct line {

@@ -3,6 +3,7 @@
  *   cudart.c      wrappers of the runtime's functions, made from hooks/cudart.def
  *   cuda_call.c   what every wrapper does: the real function, the range of the call
  *   cuda_proc.c   cuGetProcAddress and its like: programs get our functions from there too
+ *   cuda_names.c  names of kernels by handle
  *   cuda_bytes.c  how much a call moved, where its arguments do not say so directly
  * The wrappers run on the program's threads. They pass arguments and results on untouched. */
 #ifndef GT_CUDA_H
@@ -108,6 +109,15 @@ void gt_cuda_swap(const char *symbol, void **pfn, unsigned version, uint64_t fla
 /* 1 if `caller` is an address in the driver or in CUPTI: what those look up is for themselves.
  * Waits for the loader's lock. */
 int gt_cuda_inside(const void *caller) GT_CUDA_HIDDEN;
+
+/* ---- cuda_names.c ---- */
+
+/* The program got `handle` (a CUfunction or CUkernel) for the kernel of that name. */
+void gt_cuda_named(const void *handle, const char *name) GT_CUDA_HIDDEN;
+/* It got `handle` for the kernel that `other` is a handle of. */
+void gt_cuda_named_as(const void *handle, const void *other) GT_CUDA_HIDDEN;
+/* Lives as long as the process; NULL if it is not known. */
+const char *gt_cuda_name_of(const void *handle) GT_CUDA_HIDDEN;
 
 /* ---- cuda_bytes.c ---- */
 

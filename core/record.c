@@ -67,7 +67,7 @@ int gt_push_attr(gt_tag tag, const struct gt_attr *a)
         a->token | (uintptr_t)a->shapes | (uintptr_t)a->overload)
         return push_new(t, tag, a, stack, NULL);
     add_to_node(c->node, a);
-    return gt_hot_open(t, c, tag, 0);
+    return gt_hot_open(t, c, tag, 0, 0);
 }
 
 GT_COLD int gt_push_name(gt_tag tag, const char *name)
@@ -136,6 +136,57 @@ int gt_pop_token(uint32_t group, uint64_t token)
 {
     struct gt_thread *t = gt_enter();
     return gt_pop_slowly(t, group, token, t ? gt_clock_now() : 0);
+}
+
+/* ---- calls of an API ---- */
+
+GT_COLD int gt_push_call(gt_tag tag, const char *name)
+{
+    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_BOTH};
+    return gt_push_attr(tag, &a);
+}
+
+__attribute__((noinline)) int gt_push_call_with_stack(struct gt_thread *t, gt_tag tag,
+                                                      const char *name)
+{
+    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_BOTH};
+    const struct gt_regs at = GT_REGS_OF_CALLER();
+    struct gt_stack_ids stack = gt_stacks_of(t, &at, a.stack, tag, name);
+    struct gt_link *last = t->cur->last, *c = last->after;
+    if (!is_expected(c, tag, &a, stack) && !is_expected(c = last, tag, &a, stack))
+        return push_new(t, tag, &a, stack, NULL);
+    return gt_hot_open(t, c, tag, 0, 1);
+}
+
+GT_COLD int gt_push_call_other_clock(gt_tag tag, const char *name)
+{
+    struct gt_thread *t = gt_enter();
+    if (!t)
+        return gt_push_call(tag, name);
+    if (gt_stack_how[GT_STACK_BOTH])
+        return gt_push_call_with_stack(t, tag, name);
+    return gt_hot_push_as(t, tag, name, gt_push_call, 0, 1);
+}
+
+GT_COLD int gt_pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes, int failed)
+{
+    int saved = errno, level;
+    if (!t && !(t = gt_enter()) && !(t = gt_enter_slow()))
+        return -1;
+    struct gt_node *n = gt_frame_node(t, group);
+    if (n) {
+        n->bytes += bytes;
+        n->failed += (uint64_t)failed;
+    }
+    level = gt_frame_pop(t, group, 0, gt_clock_now());
+    errno = saved;
+    gt_leave(t);
+    return level;
+}
+
+int gt_pop_call(uint32_t group, uint64_t bytes, int failed)
+{
+    return gt_hot_pop_call(group, bytes, failed);
 }
 
 /* ---- what is no range ---- */

@@ -15,7 +15,7 @@
  * GT_PYTHON_STATE_BYTES of the slot's own memory, zeroed at first and whenever another thread takes
  * the slot over: for reuse from one capture to the next. No malloc, no lock, errno kept. */
 typedef uint32_t gt_python_fn(void *state, struct gt_trie *trie);
-#define GT_PYTHON_STATE_BYTES 16384u
+#define GT_PYTHON_STATE_BYTES 53184u
 
 /* Set by preload/python.c as soon as an interpreter is known (release), NULL before and after. */
 extern _Atomic(gt_python_fn *) gt_python_walk GT_HIDDEN;
@@ -27,20 +27,20 @@ enum gt_stack_how {
     GT_STACK_OR = 4,       /* native frames only where there are no Python ones */
     GT_STACK_FILTERED = 8, /* names may be left out, whose stack nobody wants */
 };
-/* By enum gt_stack_want. Constant after gt_stacks_init. */
-extern uint8_t gt_stack_how[4] GT_HIDDEN;
+/* Constant after gt_stacks_init: gt_stack_how[] of thread.h. */
 
 /* The stack, as `how` says. `at` are the registers of any frame that is still open, in our library
  * or its caller. errno is kept. */
 struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at, uint32_t how);
 
-/* That of the call `name`, which is going to be counted, if one is wanted. */
+/* That of the call `name`, which is going to be counted, if one is wanted. A call that another one
+ * of its API makes has none: it is that one's. */
 static inline struct gt_stack_ids gt_stacks_of(struct gt_thread *t, const struct gt_regs *at,
                                                enum gt_stack_want want, gt_tag tag,
                                                const char *name)
 {
     uint32_t how = gt_stack_how[want & 3];
-    if (!how ||
+    if (!how || (want == GT_STACK_BOTH && t->top->group == GT_TAG_GROUP(tag)) ||
         (unlikely(how & GT_STACK_FILTERED) && name && gt_tree_left_out(tag, name, strlen(name))))
         return (struct gt_stack_ids){0, 0};
     return gt_stacks_get(t, at, how);

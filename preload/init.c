@@ -3,10 +3,10 @@
 #include <string.h>
 #include "core/core.h"
 #include "core/session.h"
-#include "core/stacks.h"
 #include "preload/dl.h"
 #include "preload/exit.h"
 #include "preload/helper.h"
+#include "preload/python.h"
 #include "preload/snapshot.h"
 #include "preload/torch.h"
 
@@ -46,8 +46,8 @@ __attribute__((constructor)) static void start(void)
     }
     if (!gt_config.children)
         shut_out_children();
-    gt_stacks_init();
     gt_torch_init();
+    gt_python_init();
 }
 
 __attribute__((destructor)) static void end(void)

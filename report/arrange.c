@@ -21,24 +21,34 @@ struct arrange {
 static const uint32_t identity_flags =
     GT_ROW_FOLDED | GT_ROW_ASYNC | GT_ROW_ANNOTATION | GT_ROW_LEGACY | GT_ROW_REMOTE | GT_ROW_FRAME;
 
-static uint64_t hash_of(const struct gt_row *r)
+/* How a device's row was launched: kernels of other sizes are other places. */
+static const struct gt_launched *launch_of(const struct arrange *a, const struct gt_row *r)
 {
+    static const struct gt_launched none;
+    return r->launched ? &a->m->launched[r->launched - 1] : &none;
+}
+
+static uint64_t hash_of(const struct arrange *a, const struct gt_row *r)
+{
+    const struct gt_launched *l = launch_of(a, r);
     uint64_t h = ((uint64_t)(uint32_t)r->parent << 32 | r->key) * 0x9e3779b97f4a7c15u;
     h = (h ^ h >> 29 ^ r->domain ^ (uint64_t)r->category << 32) * 0xff51afd7ed558ccdu;
     h = (h ^ h >> 31 ^ r->shapes ^ (uint64_t)r->overload << 32) * 0xc4ceb9fe1a85ec53u;
     h ^= (uint64_t)r->thread << 32 ^ (uint64_t)r->source << 24 ^ (uint64_t)r->kind << 16 ^
          (uint64_t)r->scope << 8 ^ (r->flags & identity_flags);
+    h ^= l->grid[0] ^ (uint64_t)l->block[0] << 20 ^ (uint64_t)l->shared_dynamic << 40;
     h *= 0x9e3779b97f4a7c15u;
     return h ^ h >> 32;
 }
 
-static int same(const struct gt_row *a, const struct gt_row *b)
+static int same(const struct arrange *of, const struct gt_row *a, const struct gt_row *b)
 {
     return a->parent == b->parent && a->thread == b->thread && a->key == b->key &&
            a->domain == b->domain && a->category == b->category && a->shapes == b->shapes &&
            a->overload == b->overload && a->source == b->source && a->kind == b->kind &&
            a->scope == b->scope && a->device == b->device &&
-           (a->flags & identity_flags) == (b->flags & identity_flags);
+           (a->flags & identity_flags) == (b->flags & identity_flags) &&
+           !memcmp(launch_of(of, a), launch_of(of, b), offsetof(struct gt_launched, delays));
 }
 
 static void grow(struct arrange *a)
@@ -47,7 +57,7 @@ static void grow(struct arrange *a)
     a->hash_size = a->hash_size ? a->hash_size * 2 : 1024;
     a->hash = gt_mem_new(a->hash_size, sizeof *a->hash);
     for (size_t i = 0; i < a->to->row_count; i++) {
-        size_t at = hash_of(&a->to->rows[i]) & (a->hash_size - 1);
+        size_t at = hash_of(a, &a->to->rows[i]) & (a->hash_size - 1);
         while (a->hash[at])
             at = (at + 1) & (a->hash_size - 1);
         a->hash[at] = (uint32_t)i + 1;
@@ -59,9 +69,9 @@ static int32_t place(struct arrange *a, const struct gt_row *want, int *made)
 {
     if (a->to->row_count * 2 >= a->hash_size)
         grow(a);
-    size_t at = hash_of(want) & (a->hash_size - 1);
+    size_t at = hash_of(a, want) & (a->hash_size - 1);
     for (; a->hash[at]; at = (at + 1) & (a->hash_size - 1))
-        if (same(&a->to->rows[a->hash[at] - 1], want)) {
+        if (same(a, &a->to->rows[a->hash[at] - 1], want)) {
             *made = 0;
             return (int32_t)a->hash[at] - 1;
         }

@@ -11,6 +11,7 @@
  * GT_BY_STACK asks for frames (as gt_stacks_show has set them) and GT_BY_FRAMES(by) says how many
  * of the innermost. The caller frees with gt_arrange_fini, never gt_model_fini.
  *
+ * Of rows of devices that became one `launched` is the first one's: its delays are not theirs.
  * Rows of frames have GT_ROW_FRAME, count 0, self 0 and the totals of what is below them. Where the
  * row above has a stack too, only the frames that it does not have are put in between. */
 const struct gt_model *gt_arrange(struct gt_model *room, const struct gt_model *m, unsigned by);

@@ -167,7 +167,9 @@ START_TEST(identity)
     struct gt_model room;
     range(-1, "a", "m1", 10);
     size_t base = m.row_count;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 14; i++)
+        gt_model_launched(&m)->grid[2] = i == 13;
+    for (int i = 0; i < 14; i++) {
         struct gt_row *r = &m.rows[range(-1, "a", "m2", 10)];
         gt_text *texts[] = {&r->domain, &r->shapes, &r->overload};
         if (i < 3)
@@ -177,7 +179,8 @@ START_TEST(identity)
             *bytes[i - 3] = i == 3 ? GT_SOURCE_TORCH : 2;
         r->category = i == 7;
         r->thread = i == 8;
-        r->flags = i == 9 ? GT_ROW_FOLDED : i == 10 ? GT_ROW_ANNOTATION : i == 11 ? GT_ROW_TORN : 0;
+        r->launched = i == 11 ? 14 : i == 12 ? 1 : 0; /* 1: as if nothing were known */
+        r->flags = i == 9 ? GT_ROW_FOLDED : i == 10 ? GT_ROW_ANNOTATION : i == 13 ? GT_ROW_TORN : 0;
     }
     struct gt_open *o = gt_model_open(&m);
     o->row = (int32_t)m.row_count - 1;
@@ -186,8 +189,8 @@ START_TEST(identity)
     m.rows[m.row_count - 1].values = (struct gt_values){2, 3, 1, 2, 2};
     const struct gt_model *v = gt_arrange(&room, &m, 0);
     ck_assert_ptr_eq(v, &room);
-    ck_assert_uint_eq(v->row_count, base + 11);
-    ck_assert_int_eq(v->rows[0].count, 2);
+    ck_assert_uint_eq(v->row_count, base + 12);
+    ck_assert_int_eq(v->rows[0].count, 3);
     ck_assert_uint_eq(v->rows[0].flags, GT_ROW_TORN);
     ck_assert_int_eq(v->rows[0].values.count, 3);
     ck_assert_double_eq(v->rows[0].values.min, 1);

@@ -193,8 +193,9 @@ const struct gt_model *gt_arrange(struct gt_model *room, const struct gt_model *
     if (i == m->row_count)
         return m;
     *room = *m;
-    room->rows = NULL;
-    room->row_count = room->row_room = 0;
+    room->row_count = 0;
+    room->row_room = m->row_count;
+    room->rows = gt_mem_new(room->row_room, sizeof *room->rows);
     int32_t *to = gt_mem_new(m->row_count, sizeof *to);
     arrange_rows(&a, to);
     room->open = gt_mem_new(m->open_count, sizeof *room->open);

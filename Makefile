@@ -136,7 +136,7 @@ $(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
 # The files that the suites of symbols read.
 $(B)/symbols/made: $(wildcard tests/symbols/*)
 	$(call say,FILES)tests/symbols/make $(@D)
-$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile: | $(B)/symbols/made
+$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile $(B)/tests/test_lines: | $(B)/symbols/made
 
 $(B)/tests/pywalk.so: tests/python/walk.c $(PYWALK_OBJ)
 	@mkdir -p $(@D)

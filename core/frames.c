@@ -307,7 +307,9 @@ void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now)
                               .shapes = gt_session_text(n->shapes),
                               .overload = gt_session_text(n->overload),
                               .scope = n->scope};
-    struct gt_link *async = gt_tree_child(t, t->root, link->tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
+    const struct gt_stack_ids stack = {n->stack, n->python};
+    struct gt_link *async =
+        gt_tree_child_at(t, t->root, link->tag | GT_LINK_KIND(GT_KIND_ASYNC), &a, stack);
     if (!async) /* a folded name is no longer the one that was judged */
         async = t->other;
     if (f->held.record)

@@ -11,6 +11,7 @@
 #include "core/hot.h"
 #include "core/op_elsewhere.h"
 #include "core/session.h"
+#include "core/stacks.h"
 #include "core/window.h"
 
 /* The scope is part of who a node is: one name may be an operator and the user's own. */
@@ -113,9 +114,10 @@ static int text_is(gt_ref ref, const char *s)
     return s ? ref && strcmp(gt_session_text(ref), s) == 0 : !ref;
 }
 
-GT_HOT int is_op(const struct gt_link *c, gt_tag tag, const struct gt_op *op)
+GT_HOT int is_op(const struct gt_link *c, gt_tag tag, const struct gt_op *op,
+                 struct gt_stack_ids stack)
 {
-    if (c->tag != tag)
+    if (c->tag != tag || c->node->python != stack.python || c->node->stack != stack.native)
         return 0;
     if (likely(!op->shapes && !op->overload))
         return gt_hot_same(c, op->name);
@@ -123,16 +125,23 @@ GT_HOT int is_op(const struct gt_link *c, gt_tag tag, const struct gt_op *op)
            text_is(c->node->shapes, op->shapes) && text_is(c->node->overload, op->overload);
 }
 
-/* The thread is in hand: the slow path of everything unusual. */
-static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op)
+/* The thread is in hand: the slow path of everything unusual. The stack, or where it is to be taken
+ * from. */
+static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op,
+                               struct gt_stack_ids stack, const struct gt_regs *at)
 {
     const struct gt_attr a = {
         .name = op->name, .shapes = op->shapes, .overload = op->overload, .scope = op->scope};
     int saved = errno;
     enum gt_step step = gt_window_step(t, TAG(op->scope), op->name);
     int silent = step == GT_STEP_OUT || gt_is_paused();
+    struct gt_link *c = NULL;
     t->slot->silent += (uint64_t)silent;
-    struct gt_link *c = silent ? NULL : gt_tree_child(t, t->cur, TAG(op->scope), &a);
+    if (!silent) {
+        if (at)
+            stack = gt_stacks_of(t, at, GT_STACK_EITHER, TAG(op->scope), op->name);
+        c = gt_tree_child_at(t, t->cur, TAG(op->scope), &a, stack);
+    }
     int level = gt_frame_push(t, c ? c : t->cur, GROUP, op->token, !c);
     if (level >= 0 && c)
         t->top->flops = op->flops;
@@ -145,6 +154,8 @@ static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op)
 
 int gt_op_push(const struct gt_op *given)
 {
+    const struct gt_regs at = GT_REGS_OF_CALLER();
+    struct gt_stack_ids stack = {0, 0};
     struct gt_op op = *given;
     struct gt_thread *t = gt_enter();
     if (unlikely(!t)) {
@@ -152,7 +163,7 @@ int gt_op_push(const struct gt_op *given)
             return -1;
         if (atomic_load_explicit(&gt_op_ends, memory_order_relaxed))
             gt_op_collect_ends(t);
-        return push_slowly(t, &op);
+        return push_slowly(t, &op, stack, &at);
     }
     if (unlikely(atomic_load_explicit(&gt_op_ends, memory_order_relaxed)))
         gt_op_collect_ends(t);
@@ -161,18 +172,19 @@ int gt_op_push(const struct gt_op *given)
     if (op.overload && !*op.overload)
         op.overload = NULL;
     gt_tag tag = TAG(op.scope);
+    stack = gt_stacks_of(t, &at, GT_STACK_EITHER, tag, op.name);
     struct gt_link *parent = t->cur, *last = parent->last, *c = last->after;
-    if (!is_op(c, tag, &op) && !is_op(c = last, tag, &op))
-        return push_slowly(t, &op);
+    if (!is_op(c, tag, &op, stack) && !is_op(c = last, tag, &op, stack))
+        return push_slowly(t, &op, stack, NULL);
     struct gt_frame *below = t->top, *f = below + 1;
     if (unlikely(below == t->limit))
-        return push_slowly(t, &op);
+        return push_slowly(t, &op, stack, NULL);
     if (likely(below->group == GT_GROUP_OP)) {
         if (unlikely(below->held.record))
             gt_count_held(t, &below->held);
         below->kids++;
     } else if (unlikely(below->group)) { /* another source's: see there */
-        return push_slowly(t, &op);
+        return push_slowly(t, &op, stack, NULL);
     }
     parent->last = c;
     f->kid_ticks = 0;

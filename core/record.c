@@ -3,12 +3,14 @@
 #include "core/record.h"
 #include <errno.h>
 #include "core/hot.h"
+#include "core/stacks.h"
 #include "core/window.h"
 
 /* ---- push ---- */
 
 /* A push with the thread in hand that is not the expected one. */
-static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
+static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a,
+                    const struct gt_regs *at)
 {
     int saved = errno;
     uint32_t group = GT_TAG_GROUP(tag);
@@ -18,7 +20,8 @@ static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
         t->slot->silent++;
         level = gt_frame_push(t, t->cur, group, a->token, 1);
     } else {
-        struct gt_link *c = gt_tree_child(t, t->cur, tag, a);
+        struct gt_link *c =
+            gt_tree_child_at(t, t->cur, tag, a, gt_stacks_of(t, at, a->stack, tag, a->name));
         if (c) {
             c->node->bytes += a->bytes;
             c->node->flops += a->flops;
@@ -36,15 +39,16 @@ static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a)
 
 int gt_push_attr(gt_tag tag, const struct gt_attr *a)
 {
+    const struct gt_regs at = GT_REGS_OF_CALLER();
     struct gt_thread *t = gt_enter();
     if (!t && !(t = gt_enter_slow()))
         return -1;
-    return push_new(t, tag, a);
+    return push_new(t, tag, a, &at);
 }
 
 GT_COLD int gt_push_name(gt_tag tag, const char *name)
 {
-    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_USER};
+    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE};
     return gt_push_attr(tag, &a);
 }
 
@@ -56,8 +60,11 @@ GT_COLD int gt_push_frame_slowly(struct gt_thread *t, struct gt_link *c, gt_tag 
     return level;
 }
 
+/* Also where ranges have stacks (gt_pause_apply): their node is more than their name. */
 GT_COLD int gt_push_other_clock(gt_tag tag, const char *name, gt_push_miss *miss)
 {
+    if (gt_stacks_wanted(GT_STACK_RANGE))
+        return miss(tag, name);
     struct gt_thread *t = gt_enter();
     return t ? gt_hot_push_in(t, tag, name, miss, 0) : miss(tag, name);
 }
@@ -111,7 +118,8 @@ int gt_pop_token(uint32_t group, uint64_t token)
 
 /* Counts one call without a duration. A mark lies where it was made; a counter is one for the whole
  * thread. */
-static void count_instant(gt_tag tag, const struct gt_attr *a, enum gt_node_kind kind)
+static void count_instant(gt_tag tag, const struct gt_attr *a, enum gt_node_kind kind,
+                          const struct gt_regs *at)
 {
     int saved = errno;
     struct gt_thread *t = gt_enter();
@@ -121,7 +129,10 @@ static void count_instant(gt_tag tag, const struct gt_attr *a, enum gt_node_kind
         t->slot->silent++;
     } else {
         struct gt_link *parent = kind == GT_KIND_MARK ? t->cur : t->root;
-        struct gt_link *c = gt_tree_child(t, parent, tag | GT_LINK_KIND(kind), a);
+        struct gt_stack_ids stack = {0, 0};
+        if (at)
+            stack = gt_stacks_of(t, at, a->stack, tag, a->name);
+        struct gt_link *c = gt_tree_child_at(t, parent, tag | GT_LINK_KIND(kind), a, stack);
         if (c && (a->has_value || kind == GT_KIND_COUNTER))
             gt_tree_value(c->node, a->value);
         if (c)
@@ -135,10 +146,11 @@ static void count_instant(gt_tag tag, const struct gt_attr *a, enum gt_node_kind
 
 void gt_mark(gt_tag tag, const struct gt_attr *a)
 {
-    count_instant(tag, a, GT_KIND_MARK);
+    const struct gt_regs at = GT_REGS_OF_CALLER();
+    count_instant(tag, a, GT_KIND_MARK, &at);
 }
 
 void gt_counter(gt_tag tag, const struct gt_attr *a)
 {
-    count_instant(tag, a, GT_KIND_COUNTER);
+    count_instant(tag, a, GT_KIND_COUNTER, NULL);
 }

@@ -56,7 +56,8 @@ struct gt_rules {
 extern struct gt_rules gt_rules __attribute__((visibility("hidden")));
 
 /* Makes room for 1 << `bits` rules, 32 bytes each, from `alloc` (zeroed memory that is never taken
- * back). 0 or -ENOMEM. Once, before the first capture. */
+ * back). 0 or -ENOMEM. Before the first capture; several threads may do it at once, each before its
+ * own, if `alloc` gives all of them the same memory. */
 int gt_rules_init(unsigned bits, void *(*alloc)(size_t bytes));
 
 /* All rules become stale. Cheap. Called after code was unloaded. */

@@ -1,14 +1,116 @@
-/* See stacks.h. */
+/* See stacks.h. A thread's state for captures is made at its first one and stays with its slot. It
+ * comes out of the half of the memory that is for what is nice to have: stacks must not take the
+ * names' place. */
 #include "core/stacks.h"
 
+#include <string.h>
+#include "core/modules.h"
+#include "core/rules.h"
+#include "core/session.h"
+#include "core/sys.h"
+
+/* Rules for so many return addresses: 512 KiB. PyTorch's reference needs some 5,000. */
+enum { RULE_BITS = 14 };
+
 _Atomic(gt_python_fn *) gt_python_walk;
+
+/* ---- memory ---- */
+
+static void *shared(size_t bytes, gt_ref *ref)
+{
+    return gt_session_roomy(bytes) ? gt_session_alloc(bytes, ref) : NULL;
+}
+
+static void *own(size_t bytes)
+{
+    return gt_session_roomy(bytes) ? gt_private_alloc(bytes) : NULL;
+}
+
+/* The process's, so not the session's: a fork's child goes on with it. */
+static void *rules_memory(size_t bytes)
+{
+    static _Atomic(void *) table;
+    return gt_sys_map_once(&table, bytes);
+}
+
+/* ---- a thread's state ---- */
+
+static int rules_ready(void)
+{
+    static _Atomic int ready;
+    /* acquire pairs with the store below: the table is filled */
+    if (atomic_load_explicit(&ready, memory_order_acquire))
+        return 1;
+    if (gt_rules_init(RULE_BITS, rules_memory) < 0)
+        return 0;
+    atomic_store_explicit(&ready, 1, memory_order_release);
+    return 1;
+}
+
+static GT_COLD int prepare(struct gt_thread *t)
+{
+    static const struct gt_trie_memory memory = {shared, own, gt_modules_of, gt_modules_forget};
+    if (t->no_stack)
+        return 0;
+    struct gt_stack *s = rules_ready() ? own(sizeof *s) : NULL;
+    if (s && gt_stack_init(s, GT_STACK_DEPTH, &memory) == 0)
+        t->stack = s;
+    else
+        t->no_stack = 1; /* not tried again: what was taken is not given back */
+    return t->stack != NULL;
+}
+
+static GT_COLD int prepare_python(struct gt_thread *t)
+{
+    t->python = own(GT_PYTHON_STATE_BYTES);
+    return t->python != NULL;
+}
+
+void gt_stacks_hand_over(struct gt_thread *t)
+{
+    if (t->stack)
+        gt_stack_reset(t->stack);
+    if (t->python)
+        memset(t->python, 0, GT_PYTHON_STATE_BYTES);
+}
+
+/* ---- captures ---- */
+
+/* Readers see the new nodes. */
+static GT_COLD void publish(struct gt_slot *slot, const struct gt_trie *trie)
+{
+    atomic_store_explicit(&slot->stacks, trie->first_chunk, memory_order_relaxed);
+    /* release: who sees the count finds the nodes, their modules and their code objects */
+    atomic_store_explicit(&slot->stack_count, trie->count, memory_order_release);
+}
 
 struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at,
                                   enum gt_stack_want want)
 {
-    struct gt_stack_ids none = {0, 0};
-    (void)t;
-    (void)at;
-    (void)want;
-    return none;
+    struct gt_stack_ids ids = {0, 0};
+    struct gt_slot *slot = t->slot;
+    gt_python_fn *python = NULL;
+    uint32_t kinds = gt_config.stacks;
+    if (kinds & GT_STACKS_PYTHON)
+        python = atomic_load_explicit(&gt_python_walk, memory_order_acquire);
+    if (unlikely(!python && !(kinds & GT_STACKS_NATIVE)))
+        return ids;
+    struct gt_stack *s = t->stack;
+    if (unlikely(!s)) {
+        if (!prepare(t)) {
+            slot->stack_missing++;
+            return ids;
+        }
+        s = t->stack;
+    }
+    if (python && (likely(t->python) || prepare_python(t)))
+        ids.python = python(t->python, &s->trie);
+    if (kinds & GT_STACKS_NATIVE && !(want == GT_STACK_EITHER && ids.python))
+        ids.native = gt_stack_capture(s, at);
+    if (unlikely(s->trie.count != atomic_load_explicit(&slot->stack_count, memory_order_relaxed)))
+        publish(slot, &s->trie);
+    slot->stack_missing += ids.native == GT_TRIE_OTHER || ids.python == GT_TRIE_OTHER;
+    slot->stack_truncated = s->truncated;
+    slot->stack_cut = s->cut;
+    return ids;
 }

@@ -6,12 +6,9 @@
 #ifndef GT_STACKS_H
 #define GT_STACKS_H
 
+#include <string.h>
 #include "core/thread.h"
 #include "core/unwind.h"
-
-struct gt_stack_ids {
-    uint32_t native, python; /* 0: none; see enum gt_trie_root */
-};
 
 /* Walks the Python frames of the calling thread, which may hold the GIL or not, and enters them
  * into the trie. Returns the innermost frame's id, GT_TRIE_ROOT if there are none. `state` is
@@ -23,9 +20,34 @@ typedef uint32_t gt_python_fn(void *state, struct gt_trie *trie);
 /* Set by preload/python.c as soon as an interpreter is known (release), NULL before and after. */
 extern _Atomic(gt_python_fn *) gt_python_walk GT_HIDDEN;
 
-/* The stack as GPUTALLY_WITH_STACK asks for it. `at` are the registers of any frame that is still
- * open, in our library or its caller. */
+/* 1 if calls of this kind are to have a stack: looked at first, it costs nothing. */
+static inline int gt_stacks_wanted(enum gt_stack_want want)
+{
+    if (want == GT_STACK_RANGE)
+        return gt_config.stacks & GT_STACKS_RANGES;
+    return want != GT_STACK_NONE && gt_config.stacks;
+}
+
+/* The stack as GPUTALLY_WITH_STACK asks for it, where one is wanted. `at` are the registers of any
+ * frame that is still open, in our library or its caller. */
 struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at,
                                   enum gt_stack_want want);
+
+/* Likewise of the call `name` that is going to be counted, unless it is one that is left out. */
+static inline struct gt_stack_ids gt_stacks_of(struct gt_thread *t, const struct gt_regs *at,
+                                               enum gt_stack_want want, gt_tag tag,
+                                               const char *name)
+{
+    const struct gt_stack_ids none = {0, 0};
+    if (!gt_stacks_wanted(want))
+        return none;
+    if (unlikely(*gt_config.include || *gt_config.exclude) && name &&
+        gt_tree_left_out(tag, name, strlen(name)))
+        return none;
+    return gt_stacks_get(t, at, want);
+}
+
+/* The slot goes to another thread: its trie stays. */
+void gt_stacks_hand_over(struct gt_thread *t);
 
 #endif

@@ -67,6 +67,7 @@ struct gt_thread {
     gt_ref free_async;           /* entries of its start/end ranges that it may use again */
     struct gt_stack *stack;      /* unwind.h; NULL until the first capture */
     void *python;                /* likewise, see stacks.h */
+    int no_stack;                /* there was no memory for one */
     struct gt_thread *next;      /* all threads of this session */
     void *fork_copy;             /* of the session, during a fork from inside a call: fork.c */
     struct gt_open
@@ -93,12 +94,20 @@ _Static_assert(GT_SOURCES << 24 <= GT_GROUP_STEP, "a source reaches into the fla
 #define GT_GROUP_OP ((uint32_t)GT_SOURCE_TORCH << 24 | GT_GROUP_TOKEN)
 #define GT_GROUP_IS_OP(group) (((group) & ~GT_GROUP_STEP) == GT_GROUP_OP)
 
+/* A call's stack: ids in the slot's trie, see stacks.h and enum gt_trie_root. */
+struct gt_stack_ids {
+    uint32_t native, python; /* 0: none */
+};
+
 /* ---- tree.c ---- */
 
 /* Finds or makes the child of `parent`; t->other when memory has run out. NULL: the name is left
  * out (INCLUDE, EXCLUDE), which has been counted. */
 struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
                               const struct gt_attr *a);
+/* Likewise, called from a certain place. Too many of these share a node of "other stacks". */
+struct gt_link *gt_tree_child_at(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
+                                 const struct gt_attr *a, struct gt_stack_ids stack);
 /* 1 if INCLUDE and EXCLUDE leave this name of n bytes out. */
 int gt_tree_left_out(gt_tag tag, const char *name, size_t n);
 /* Prepares the root and "(other)". Returns 0 or -ENOMEM. */

@@ -161,7 +161,7 @@ static READS_STACK enum ending walk(struct gt_stack *s, const struct gt_regs *fr
 {
     struct at at = {from->pc, from->sp, from->fp, 0};
     const struct gt_kept *kept = &s->frames[w->met];
-    struct gt_step *step = s->steps, *last = step + s->limit;
+    struct gt_stack_step *step = s->steps, *last = step + s->limit;
     struct gt_rule *r;
     uint64_t value, hi;
     enum ending e;
@@ -204,7 +204,7 @@ static READS_STACK enum ending walk(struct gt_stack *s, const struct gt_regs *fr
                     break;
                 }
                 if (!at.pc) {
-                    *++step = (struct gt_step){.sp = at.sp};
+                    *++step = (struct gt_stack_step){.sp = at.sp};
                     e = WHOLE;
                     break;
                 }
@@ -230,7 +230,7 @@ static READS_STACK enum ending walk(struct gt_stack *s, const struct gt_regs *fr
         if (unlikely(!gt_rule_is(next, at.pc, seed, &value))) {
             e = WHOLE;
             if (!at.pc) {
-                *++step = (struct gt_step){.sp = cfa};
+                *++step = (struct gt_stack_step){.sp = cfa};
                 break;
             }
             next = gt_rules_find(at.pc, seed, &value);
@@ -250,7 +250,7 @@ static READS_STACK struct gt_kept_slot slot_at(uint64_t at)
 
 /* Adds the words that a step's caller was found by, and where the caller's begins is `cfa`. Those
  * that the place of others depends on come last, since they are verified first. */
-static struct gt_kept_slot *add_slots(struct gt_kept_slot *to, const struct gt_step *step,
+static struct gt_kept_slot *add_slots(struct gt_kept_slot *to, const struct gt_stack_step *step,
                                       uint64_t cfa, uint64_t caller_mask)
 {
     uint64_t rule = step->rule, saved = GT_RULE_FP(rule);
@@ -293,7 +293,7 @@ static READS_STACK uint32_t keep(struct gt_stack *s, const struct walk *w, uint3
     uint32_t node = w->met ? f->node : bottom;
     uint64_t mask = w->met ? f->fp_mask : 0, cfa = w->met ? f->sp : s->steps[w->steps].sp;
     struct gt_kept_slot *slot = s->slots + (w->met ? f->slots : 0);
-    const struct gt_step *step = &s->steps[w->steps];
+    const struct gt_stack_step *step = &s->steps[w->steps];
 
     s->count = 0; /* in case the program leaves a signal handler by longjmp in between */
     for (; step > s->steps; mask = f->fp_mask, cfa = f->sp) {
@@ -366,6 +366,8 @@ static __attribute__((noinline)) uint32_t capture_slowly(struct gt_stack *s,
         }
     }
     uint32_t node;
+    if (s->seed != seed && s->trie.memory.unloaded)
+        s->trie.memory.unloaded(&s->trie); /* before a node is looked for */
     s->seed = seed;
     s->whole_only = e == DEEP;
     switch (e) {

@@ -49,7 +49,7 @@ struct gt_kept_slot {
 };
 
 /* A step of the walk that is going on. */
-struct gt_step {
+struct gt_stack_step {
     uint64_t pc, sp, fp;
     uint64_t rule;
 };
@@ -71,8 +71,8 @@ struct gt_stack {
     struct gt_where inherited; /* stacks[0] of the last owner */
     struct gt_where code[4];   /* likewise, outside of modules */
     struct gt_trie trie;
-    struct gt_step steps[GT_STACK_DEPTH + 1]; /* innermost first, and where the walk ended */
-    char maps[1024];                          /* for reading /proc/self/maps */
+    struct gt_stack_step steps[GT_STACK_DEPTH + 1]; /* innermost first, and where the walk ended */
+    char maps[1024];                                /* for reading /proc/self/maps */
     union {
         struct {
             /* outermost first, from [1] on; [0] lies above all stacks */

@@ -7,10 +7,9 @@
  * torn by two writers, is of other numbers, or of the session before a fork, is no match. */
 #include "core/op_forward.h"
 
-#include <string.h>
 #include "core/session.h"
+#include "core/stacks.h"
 #include "core/sys.h"
-#include "core/unwind.h"
 
 #define PLACES (1u << 16) /* 1 MiB, of which only what was used has memory */
 
@@ -73,32 +72,40 @@ static const struct gt_trie_node *node_at(const struct gt_slot *slot, uint32_t i
 }
 
 /* Enters the stack into this slot's trie, the outermost frame first. The walker's steps are free
- * meanwhile; what does not fit is cut off outside. */
+ * meanwhile; what does not fit there is left out outside. 0: it can't be had. */
 static uint32_t import(struct gt_thread *t, const struct gt_slot *from, uint32_t id)
 {
-    struct gt_step *steps = t->stack->steps;
+    struct gt_stack_step *steps = t->stack->steps;
+    struct gt_trie *trie = &t->stack->trie;
     uint32_t count = 0;
     while (id >= GT_TRIE_FIRST && count < GT_STACK_DEPTH) {
         const struct gt_trie_node *n = node_at(from, id);
         if (!n)
             return 0;
-        steps[count++].pc = n->pc;
+        steps[count++] = (struct gt_stack_step){.pc = n->pc, .rule = n->module};
         id = n->parent;
     }
     if (id >= GT_TRIE_FIRST)
         id = GT_TRIE_TRUNCATED;
-    while (count)
-        id = gt_trie_child(&t->stack->trie, id, steps[--count].pc);
+    while (count) {
+        id = gt_trie_child(trie, id, steps[--count].pc);
+        /* something else was loaded in its place since */
+        if (id != GT_TRIE_OTHER && gt_trie_node(trie, id)->module != steps[count].rule)
+            return 0;
+    }
     return id;
 }
 
 static uint32_t imported(struct gt_thread *t, uint64_t value)
 {
+    if (!t->stack && !gt_stacks_prepare(t))
+        return 0;
     if (!t->imports && !(t->imports = gt_private_alloc(IMPORTS * sizeof *t->imports)))
         return 0;
     struct gt_import *known = &t->imports[(value ^ value >> 32) % IMPORTS];
     if (known->value != value) {
         uint32_t id = import(t, gt_session_at((gt_ref)(value >> 32)), (uint32_t)value);
+        gt_stacks_publish(t);
         if (!id)
             return 0;
         *known = (struct gt_import){value, id, 0};

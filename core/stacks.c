@@ -47,16 +47,21 @@ static int rules_ready(void)
     return 1;
 }
 
-static GT_COLD int prepare(struct gt_thread *t)
+static GT_COLD void make(struct gt_thread *t)
 {
     static const struct gt_trie_memory memory = {shared, own, gt_modules_of, gt_modules_forget};
-    if (t->no_stack)
-        return 0;
     struct gt_stack *s = rules_ready() ? own(sizeof *s) : NULL;
     if (s && gt_stack_init(s, GT_STACK_DEPTH, &memory) == 0)
         t->stack = s;
     else
         t->no_stack = 1; /* not tried again: what was taken is not given back */
+}
+
+int gt_stacks_prepare(struct gt_thread *t)
+{
+    if (!t->stack && !t->no_stack)
+        make(t);
+    t->slot->stack_missing += !t->stack;
     return t->stack != NULL;
 }
 
@@ -76,12 +81,12 @@ void gt_stacks_hand_over(struct gt_thread *t)
 
 /* ---- captures ---- */
 
-/* Readers see the new nodes. */
-static GT_COLD void publish(struct gt_slot *slot, const struct gt_trie *trie)
+GT_COLD void gt_stacks_publish(struct gt_thread *t)
 {
-    atomic_store_explicit(&slot->stacks, trie->first_chunk, memory_order_relaxed);
+    const struct gt_trie *trie = &t->stack->trie;
+    atomic_store_explicit(&t->slot->stacks, trie->first_chunk, memory_order_relaxed);
     /* release: who sees the count finds the nodes, their modules and their code objects */
-    atomic_store_explicit(&slot->stack_count, trie->count, memory_order_release);
+    atomic_store_explicit(&t->slot->stack_count, trie->count, memory_order_release);
 }
 
 struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at,
@@ -95,20 +100,15 @@ struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at,
         python = atomic_load_explicit(&gt_python_walk, memory_order_acquire);
     if (unlikely(!python && !(kinds & GT_STACKS_NATIVE)))
         return ids;
+    if (unlikely(!t->stack) && !gt_stacks_prepare(t))
+        return ids;
     struct gt_stack *s = t->stack;
-    if (unlikely(!s)) {
-        if (!prepare(t)) {
-            slot->stack_missing++;
-            return ids;
-        }
-        s = t->stack;
-    }
     if (python && (likely(t->python) || prepare_python(t)))
         ids.python = python(t->python, &s->trie);
     if (kinds & GT_STACKS_NATIVE && !(want == GT_STACK_EITHER && ids.python))
         ids.native = gt_stack_capture(s, at);
     if (unlikely(s->trie.count != atomic_load_explicit(&slot->stack_count, memory_order_relaxed)))
-        publish(slot, &s->trie);
+        gt_stacks_publish(t);
     slot->stack_missing += ids.native == GT_TRIE_OTHER || ids.python == GT_TRIE_OTHER;
     slot->stack_truncated = s->truncated;
     slot->stack_cut = s->cut;

@@ -47,6 +47,11 @@ static inline struct gt_stack_ids gt_stacks_of(struct gt_thread *t, const struct
     return gt_stacks_get(t, at, want);
 }
 
+/* Makes t->stack if it is not there. 0: no memory, which is counted. */
+int gt_stacks_prepare(struct gt_thread *t);
+/* Readers see the nodes that t's trie has by now. */
+void gt_stacks_publish(struct gt_thread *t);
+
 /* The slot goes to another thread: its trie stays. */
 void gt_stacks_hand_over(struct gt_thread *t);
 

@@ -44,7 +44,8 @@ extern struct gt_torch_calls gt_torch_calls __attribute__((visibility("hidden"))
 /* What the configuration asks for and this version can give, for the callbacks. Constant likewise.
  */
 struct gt_torch_wants {
-    uint8_t overloads, shapes, flops, forward; /* forward: which operator a backward one belongs to */
+    uint8_t overloads, shapes, flops,
+        forward; /* forward: which operator a backward one belongs to */
 };
 extern struct gt_torch_wants gt_torch_wants __attribute__((visibility("hidden")));
 

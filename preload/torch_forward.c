@@ -71,8 +71,9 @@ void gt_torch_forward_init(void)
 
 static void refuse(void)
 {
-    gt_say(GT_SAY_WARNING, "PyTorch's forward operators can't be told from its backward ones: these "
-                           "have their own stacks");
+    gt_say(GT_SAY_WARNING,
+           "PyTorch's forward operators can't be told from its backward ones: these "
+           "have their own stacks");
     set_state(GT_FORWARD_OFF);
 }
 
@@ -189,8 +190,8 @@ static int is_engine(const struct gt_op *op)
     return op->name && strncmp(op->name, "autograd::engine", 16) == 0;
 }
 
-__attribute__((noinline, cold)) void
-gt_torch_forward_learn(const struct gt_torch_rf *rf, unsigned scope, struct gt_op *op)
+__attribute__((noinline, cold)) void gt_torch_forward_learn(const struct gt_torch_rf *rf,
+                                                            unsigned scope, struct gt_op *op)
 {
     int64_t peek = -1;
 

@@ -1,8 +1,8 @@
 /* Which node of the autograd graph an operator makes, or is of: so that the operators of the
- * backward pass can have the stack of the forward one. Every operator carries the number of the node
- * (its sequence number), one of the backward pass also the number of the thread that made it. No
- * function tells them; where they lie in a RecordFunction is learned from the first operators, see
- * torch_forward.c. */
+ * backward pass can have the stack of the forward one. Every operator carries the number of the
+ * node (its sequence number), one of the backward pass also the number of the thread that made it.
+ * No function tells them; where they lie in a RecordFunction is learned from the first operators,
+ * see torch_forward.c. */
 #ifndef GT_TORCH_FORWARD_H
 #define GT_TORCH_FORWARD_H
 
@@ -47,15 +47,14 @@ static inline void gt_torch_forward(const struct gt_torch_rf *rf, unsigned scope
         gt_torch_forward_learn(rf, scope, op);
         return;
     }
-    op->sequence =
-        gt_torch_word(rf, atomic_load_explicit(&f->sequence_at, memory_order_relaxed));
+    op->sequence = gt_torch_word(rf, atomic_load_explicit(&f->sequence_at, memory_order_relaxed));
     if (op->sequence < 0)
         return;
     if (scope == GT_TORCH_FUNCTION)
         op->thread = gt_torch_calls.current_thread();
     else
-        op->thread = (uint64_t)gt_torch_word(
-            rf, atomic_load_explicit(&f->thread_at, memory_order_relaxed));
+        op->thread =
+            (uint64_t)gt_torch_word(rf, atomic_load_explicit(&f->thread_at, memory_order_relaxed));
 }
 
 #endif

@@ -26,6 +26,10 @@ static find_object_fn *find_object;
 
 void gt_module_prepare(void)
 {
+    static int done;
+    /* relaxed: looking twice does no harm */
+    if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+        return;
     find_object = (find_object_fn *)dlvsym(RTLD_DEFAULT, "_dl_find_object", "GLIBC_2.35");
 }
 

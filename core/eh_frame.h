@@ -24,7 +24,7 @@ struct gt_eh_module {
     } span[GT_MODULE_SPANS]; /* readable segments */
 };
 
-/* Looks for _dl_find_object. Once, before the first gt_module_find; calls dlvsym. */
+/* Looks for _dl_find_object, at the first call. Before the first gt_module_find; calls dlvsym. */
 void gt_module_prepare(void);
 
 /* Finds the module that holds `pc`. 0; -ENOENT: none, or one without unwind data. Where glibc has

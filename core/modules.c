@@ -261,9 +261,11 @@ static void set_gone(uint32_t id)
 void gt_modules_check(void)
 {
     uint64_t seed = gt_rules_seed();
-    const struct gt_module *newest = gt_session.base ? first_module() : NULL;
-    if (atomic_load_explicit(&checked, memory_order_acquire) == seed)
+    /* a fork's child has none of its own yet, and unmaps its parent's any time */
+    if (atomic_load_explicit(&gt_fork.phase, memory_order_acquire) != GT_PHASE_OPEN ||
+        atomic_load_explicit(&checked, memory_order_acquire) == seed)
         return;
+    const struct gt_module *newest = first_module();
     for (uint32_t from = 0; newest && from <= newest->id; from += BATCH) {
         struct presence p = {.from = from};
         dl_iterate_phdr(mark, &p);

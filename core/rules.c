@@ -33,6 +33,16 @@ void gt_rules_forget(void)
     __atomic_fetch_add(&gt_rules.seed, GT_RULES_MIX, __ATOMIC_RELAXED);
 }
 
+int gt_rules_look(void)
+{
+    uint64_t now = gt_module_unloads();
+    if (__atomic_load_n(&gt_rules.unloads, __ATOMIC_ACQUIRE) == now)
+        return 0;
+    gt_rules_forget(); /* first: who sees the new count must see the new seed */
+    __atomic_store_n(&gt_rules.unloads, now, __ATOMIC_RELEASE);
+    return 1;
+}
+
 /* Has the loader taken modules away? Asked when a module is met for the first time since the last
  * change: one that lies where another lay is always such a one. */
 static void look_for_unloads(const struct gt_eh_module *m)
@@ -43,13 +53,8 @@ static void look_for_unloads(const struct gt_eh_module *m)
 
     if (__atomic_load_n(place, __ATOMIC_RELAXED) == who)
         return;
-    uint64_t now = gt_module_unloads();
-    if (__atomic_load_n(&gt_rules.unloads, __ATOMIC_ACQUIRE) == now) {
+    if (!gt_rules_look())
         __atomic_store_n(place, who, __ATOMIC_RELAXED);
-        return;
-    }
-    gt_rules_forget(); /* first: who sees the new count must see the new seed */
-    __atomic_store_n(&gt_rules.unloads, now, __ATOMIC_RELEASE);
 }
 
 /* Is `pc` where signal handlers return to? Unwind data may say so of anything; what we read then is

@@ -4,6 +4,7 @@
 #include "core/stacks.h"
 
 #include <string.h>
+#include "core/eh_frame.h"
 #include "core/modules.h"
 #include "core/rules.h"
 #include "core/session.h"
@@ -35,10 +36,10 @@ static void *rules_memory(size_t bytes)
 
 /* ---- a thread's state ---- */
 
+static _Atomic int ready; /* release, after the table of rules was filled */
+
 static int rules_ready(void)
 {
-    static _Atomic int ready;
-    /* acquire pairs with the store below: the table is filled */
     if (atomic_load_explicit(&ready, memory_order_acquire))
         return 1;
     if (gt_rules_init(RULE_BITS, rules_memory) < 0)
@@ -77,6 +78,31 @@ void gt_stacks_hand_over(struct gt_thread *t)
         gt_stack_reset(t->stack);
     if (t->python)
         memset(t->python, 0, GT_PYTHON_STATE_BYTES);
+}
+
+/* ---- the process ---- */
+
+void gt_stacks_init(void)
+{
+    if (!(gt_config.stacks & GT_STACKS_NATIVE))
+        return;
+    gt_module_prepare();
+    /* Who asks for stacks of everything gets whole ones from the first on, as far as the program
+     * calls the loader before. */
+    if (gt_config.stacks & GT_STACKS_RANGES)
+        atomic_store_explicit(&gt_unwind_wanted, 1, memory_order_relaxed);
+}
+
+void gt_stacks_load(void)
+{
+    if (atomic_exchange_explicit(&gt_unwind_wanted, 0, memory_order_relaxed))
+        gt_unwind_open();
+}
+
+void gt_stacks_unloaded(void)
+{
+    if (atomic_load_explicit(&ready, memory_order_acquire) && gt_rules_look())
+        gt_modules_check();
 }
 
 /* ---- captures ---- */

@@ -52,6 +52,16 @@ int gt_stacks_prepare(struct gt_thread *t);
 /* Readers see the nodes that t's trie has by now. */
 void gt_stacks_publish(struct gt_thread *t);
 
+/* The constructor: looks for what must not be looked for inside a call. Loads nothing. */
+void gt_stacks_init(void);
+
+/* Loads libunwind, once. Calls the loader, so only on the way into one of its functions:
+ * preload/dl.c does it when gt_unwind_wanted says that it would have been of use. */
+void gt_stacks_load(void);
+
+/* After a dlclose: if something was taken away, all that was learned is looked up anew. */
+void gt_stacks_unloaded(void);
+
 /* The slot goes to another thread: its trie stays. */
 void gt_stacks_hand_over(struct gt_thread *t);
 

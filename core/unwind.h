@@ -12,6 +12,7 @@
 #ifndef GT_UNWIND_H
 #define GT_UNWIND_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <ucontext.h>
 #include "core/trie.h"
@@ -95,6 +96,9 @@ void gt_stack_reset(struct gt_stack *s);
 /* The node of the stack that begins with at->pc; its ancestors are the callers. GT_TRIE_OTHER when
  * memory is used up. gt_rules_init comes before. */
 uint32_t gt_stack_capture(struct gt_stack *s, const struct gt_regs *at);
+
+/* 1: a stack was cut that libunwind might have walked, and nobody has tried to load it yet. */
+extern _Atomic int gt_unwind_wanted __attribute__((visibility("hidden")));
 
 /* Makes libunwind ready for what the rules do not cover: loads it (RTLD_LOCAL: its _Unwind_*
  * functions must not come before libgcc's). Calls dlopen, so not from a hook. 0 or -ENOENT; without

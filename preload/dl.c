@@ -1,11 +1,11 @@
-/* Wrappers of getenv, secure_getenv, dlsym and dlopen. Called by everybody, on any thread, from the
- * first instructions of the process (the allocator's own start, other libraries' constructors) on:
- * nothing here may call malloc, take a lock, or wait.
+/* Wrappers of getenv, secure_getenv, dlsym, dlopen and dlclose. Called by everybody, on any thread,
+ * from the first instructions of the process (the allocator's own start, other libraries'
+ * constructors) on: nothing here may call malloc, take a lock, or wait.
  *
  * getenv names us to those who look for their tool in a variable (NVTX, ITT, Kokkos): so nothing
  * need be in the environment, and children see none. dlsym gives programs that open a vendor's
  * library themselves our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past
- * us.
+ * us. dlclose calls the real one, for what is to be done comes after it.
  *
  * dlsym and dlopen must leave by a jump, not a call: the real ones look at their return address for
  * RTLD_NEXT, RTLD_DEFAULT and the caller's RUNPATH. The Makefile builds this file with -O2 always.
@@ -22,19 +22,20 @@
 #include <unistd.h>
 #include "core/compat.h"
 #include "core/record.h"
+#include "core/stacks.h"
 #include "hook.h"
 #include "torch.h"
 
-#define unlikely(x) __builtin_expect(!!(x), 0)
-
 typedef void *dlsym_fn(void *, const char *);
 typedef void *dlopen_fn(const char *, int);
+typedef int dlclose_fn(void *);
 typedef char *getenv_fn(const char *);
 
 /* Each is written with the one value it can have; relaxed is enough, the code behind it is mapped
  * before the address can be known. */
 static _Atomic(dlsym_fn *) real_dlsym;
 static _Atomic(dlopen_fn *) real_dlopen;
+static _Atomic(dlclose_fn *) real_dlclose;
 static _Atomic(getenv_fn *) real_getenv, real_secure_getenv;
 
 /* ---- the real functions ---- */
@@ -69,6 +70,14 @@ static __attribute__((noinline, cold)) dlopen_fn *find_dlopen(void)
     dlopen_fn *f = (dlopen_fn *)find("dlopen");
 
     atomic_store_explicit(&real_dlopen, f, memory_order_relaxed);
+    return f;
+}
+
+static __attribute__((noinline, cold)) dlclose_fn *find_dlclose(void)
+{
+    dlclose_fn *f = (dlclose_fn *)find("dlclose");
+
+    atomic_store_explicit(&real_dlclose, f, memory_order_relaxed);
     return f;
 }
 
@@ -137,6 +146,8 @@ void gt_dl_init(void)
         sym = find_dlsym();
     if (!atomic_load_explicit(&real_dlopen, memory_order_relaxed))
         find_dlopen();
+    if (!atomic_load_explicit(&real_dlclose, memory_order_relaxed))
+        find_dlclose();
     if (!sym || atomic_load_explicit(&real_getenv, memory_order_relaxed))
         return;
     atomic_store_explicit(&real_secure_getenv, (getenv_fn *)sym(RTLD_NEXT, "secure_getenv"),
@@ -213,7 +224,7 @@ GT_EXPORT char *secure_getenv(const char *name)
     return value ? value : answer(name);
 }
 
-/* ---- dlsym, dlopen ---- */
+/* ---- dlsym, dlopen, dlclose ---- */
 
 /* The first letters of all prefixes: one look turns most names away. */
 #define LETTER(c) (1ull << ((c)&63))
@@ -325,6 +336,8 @@ GT_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
         return NULL;
     if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed))
         gt_torch_look();
+    if (unlikely(atomic_load_explicit(&gt_unwind_wanted, memory_order_relaxed)))
+        gt_stacks_load();
     if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && HOOKED(name))
         return replace(real, handle, name);
     return real(handle, name);
@@ -340,5 +353,20 @@ GT_EXPORT void *dlopen(const char *file, int mode)
         (gt_source_on(GT_SOURCE_NVTX) || gt_source_on(GT_SOURCE_ROCTX)))
         mode &= ~RTLD_DEEPBIND;
     atomic_fetch_add_explicit(&gt_torch_opened, 1, memory_order_relaxed);
+    if (unlikely(atomic_load_explicit(&gt_unwind_wanted, memory_order_relaxed)))
+        gt_stacks_load();
     return real(file, mode);
+}
+
+/* A stack must not be taken for one of what lay at its addresses before. */
+GT_EXPORT int dlclose(void *handle)
+{
+    dlclose_fn *real = atomic_load_explicit(&real_dlclose, memory_order_relaxed);
+    int result;
+
+    if (unlikely(!real) && !(real = find_dlclose()))
+        return -1;
+    result = real(handle);
+    gt_stacks_unloaded();
+    return result;
 }

@@ -1,4 +1,4 @@
-/* Where this library lies, and the wrappers of getenv, secure_getenv, dlsym and dlopen (dl.c). */
+/* Where this library lies, and the wrappers of getenv, secure_getenv, dlsym, dlopen and dlclose (dl.c). */
 #ifndef GT_DL_H
 #define GT_DL_H
 

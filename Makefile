@@ -32,6 +32,10 @@ JANSSON_CFLAGS := $(shell $(PKG_CONFIG) --cflags jansson 2>/dev/null)
 JANSSON_LIBS := $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null)
 CHECK_CFLAGS := $(shell $(PKG_CONFIG) --cflags check 2>/dev/null)
 CHECK_LIBS := $(shell $(PKG_CONFIG) --libs check 2>/dev/null)
+# names of functions, in the report only; libiberty has no .pc
+LZMA_LIBS := $(shell $(PKG_CONFIG) --libs liblzma 2>/dev/null)
+IBERTY_LIBS := $(shell $(CC) -E -include libiberty/demangle.h -x c /dev/null >/dev/null 2>&1 && echo -liberty)
+CLI_LIBS = $(JANSSON_LIBS) $(LZMA_LIBS) $(IBERTY_LIBS) -lm -ldl
 NVTX_INCLUDE := $(shell scripts/nvtx-include 2>/dev/null)
 need = $(if $($(1)),,$(error $(2) is missing: install the Debian package $(3), or run scripts/bootstrap))
 
@@ -68,7 +72,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
 $(B)/gputally: $(CLI_OBJ)
-	$(call say,LINK)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON_LIBS) -lm -ldl
+	$(call say,LINK)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
 
 # The version script is anonymous and made from the hook tables: a named node would hide our wrappers
 # from references that ask for a version.
@@ -87,6 +91,8 @@ $(B)/obj/lib/preload/dl.o: ALL_CFLAGS += -O2 -fno-sanitize=all
 
 $(B)/obj/cli/%.o: %.c
 	$(call need,JANSSON_LIBS,jansson,libjansson-dev)
+	$(call need,LZMA_LIBS,liblzma,liblzma-dev)
+	$(call need,IBERTY_LIBS,libiberty,libiberty-dev)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS) $(JANSSON_CFLAGS) $(ALL_CFLAGS) -c -o $@ $<
 
@@ -100,7 +106,7 @@ $(TESTPRELOAD): $(TESTPRELOAD_OBJ)
 $(B)/tests/%: tests/unit/%.c $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(TESTPRELOAD)
 	$(call need,CHECK_LIBS,check,check)
 	@mkdir -p $(@D)
-	$(call say,TEST)$(CC) $(CPPFLAGS) -DGT_TEST_CLOCK $(JANSSON_CFLAGS) $(CHECK_CFLAGS) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(TESTPRELOAD) $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(CHECK_LIBS) $(JANSSON_LIBS) -lm -pthread -ldl
+	$(call say,TEST)$(CC) $(CPPFLAGS) -DGT_TEST_CLOCK $(JANSSON_CFLAGS) $(CHECK_CFLAGS) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(TESTPRELOAD) $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(CHECK_LIBS) $(CLI_LIBS) -pthread
 
 $(B)/apps/%: tests/apps/%.c
 	@mkdir -p $(@D)
@@ -130,6 +136,11 @@ $(B)/bench/%: tests/bench/%.c
 $(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(STACK_OBJ) -ldl
+
+# the report's table of functions, in a program
+$(B)/bench/symbols: tests/bench/symbols.c $(REPORT_LIB_OBJ)
+	@mkdir -p $(@D)
+	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(REPORT_LIB_OBJ) $(CLI_LIBS)
 
 unit: $(UNIT) ## the Check suites, not run
 apps: $(APPS) ## the client programs of the end-to-end tests

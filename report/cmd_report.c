@@ -303,6 +303,7 @@ int gt_cmd_report(int argc, char **argv)
             q.file[k] = (size_t)i;
     }
     if (!status) {
+        gt_stacks_show(&m, GT_STACK_AUTO);
         gt_missing_tell(&m, &q.options);
         status = write_out(&m, &q);
     }

@@ -18,6 +18,7 @@ struct gt_loader {
     /* Objects that may still be read: no honest file has more than fit into it, and a cycle or
      * shared parts would make us read for ever. */
     uint64_t nodes_left, frames_left, asyncs_left, records_left, text_left;
+    uint64_t trie_left, stack_frames_left;
     uint64_t steps_left; /* comparisons: a file made for it could ask for 10^12 */
     /* text by gt_ref: most strings are used many times */
     struct gt_ref_text {
@@ -25,6 +26,8 @@ struct gt_loader {
         gt_text text;
     } * texts;
     size_t text_count, text_size;
+    struct gt_load_module *modules; /* by id: load_stacks.c */
+    size_t module_count, module_room;
     struct gt_load_name {
         uint32_t kind, source, id, order;
         gt_text domain, text;

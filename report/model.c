@@ -45,7 +45,11 @@ void gt_model_fini(struct gt_model *m)
     free(m->metrics);
     free(m->devices);
     free(m->stacks);
+    free(m->frames);
+    free(m->modules);
     free(m->stack_hash);
+    free(m->frame_hash);
+    free(m->module_hash);
     memset(m, 0, sizeof *m);
 }
 

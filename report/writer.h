@@ -53,6 +53,8 @@ void gt_out_json_head(const struct gt_model *m, struct gt_sink *s);
 /* The object of some metrics, and the one of all devices of a process. */
 void gt_out_json_metrics(const struct gt_model *m, struct gt_list l, struct gt_sink *s);
 void gt_out_json_devices(const struct gt_model *m, size_t process, struct gt_sink *s);
+/* `,"modules":[…],"frames":[…],"stacks":[…]` */
+void gt_out_json_stacks(const struct gt_model *m, struct gt_sink *s);
 /* A quoted JSON string. */
 void gt_text_json(struct gt_sink *s, const char *text, size_t len);
 /* For a terminal: control characters as \n, \t, \x1b; texts of `limit` characters and more are cut

@@ -24,6 +24,7 @@
 #include "core/record.h"
 #include "core/stacks.h"
 #include "hook.h"
+#include "python.h"
 #include "torch.h"
 
 typedef void *dlsym_fn(void *, const char *);
@@ -334,8 +335,10 @@ GT_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 
     if (unlikely(!real) && !(real = find_dlsym()))
         return NULL;
-    if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed))
+    if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed)) {
         gt_torch_look();
+        gt_python_look();
+    }
     if (unlikely(atomic_load_explicit(&gt_unwind_wanted, memory_order_relaxed)))
         gt_stacks_load();
     if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && HOOKED(name))

@@ -7,6 +7,7 @@
 #include "preload/dl.h"
 #include "preload/exit.h"
 #include "preload/helper.h"
+#include "preload/python.h"
 #include "preload/snapshot.h"
 #include "preload/torch.h"
 
@@ -48,6 +49,7 @@ __attribute__((constructor)) static void start(void)
         shut_out_children();
     gt_stacks_init();
     gt_torch_init();
+    gt_python_init();
 }
 
 __attribute__((destructor)) static void end(void)

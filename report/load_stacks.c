@@ -1,6 +1,7 @@
 /* See load_stacks.h. */
 #include "report/load_stacks.h"
 #include "report/mem.h"
+#include "report/symbols.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,9 @@
 
 struct gt_load_module {
     uint32_t id, module; /* of the file; of the model */
-    uint64_t bias;
-    int own; /* libgputally.so: what it called to capture the stack is no part of it */
+    int own;             /* libgputally.so: what it called to capture the stack is no part of it */
     const struct gt_module *as; /* in the copy */
+    struct gt_symbols *symbols; /* opened for the first frame that wants a name */
 };
 
 static int by_id(const void *pa, const void *pb)
@@ -44,7 +45,6 @@ static int add_module(struct gt_loader *l, const struct gt_module *d)
     l->modules[l->module_count++] = (struct gt_load_module){
         .id = d->id,
         .module = gt_stacks_module(m, &to),
-        .bias = d->bias,
         /* by name: the loader may know it by another path to the same file */
         .own = *library && !strcmp(base(library), base(gt_model_string(m, to.path, NULL))),
         .as = d};
@@ -76,6 +76,8 @@ int gt_load_modules(struct gt_loader *l)
 
 void gt_load_modules_free(struct gt_loader *l)
 {
+    for (size_t i = 0; i < l->module_count; i++)
+        gt_symbols_free(l->modules[i].symbols);
     free(l->modules);
 }
 
@@ -143,15 +145,38 @@ static int python_frame(struct gt_loader *l, uint64_t pc, struct gt_stack_frame 
     return rc;
 }
 
+/* Here, where the program ran: its files may be others tomorrow. */
+static gt_text function_at(struct gt_loader *l, struct gt_load_module *module,
+                           const struct gt_stack_frame *f)
+{
+    const struct gt_module *d = module->as;
+    struct gt_symbol symbol;
+    if (!module->symbols) {
+        const struct gt_stack_module *known = &l->m->modules[module->module - 1];
+        struct gt_symbols_of of = {.path = gt_model_string(l->m, known->path, NULL),
+                                   .build_id = d->build_id_bytes ? d->build_id : NULL,
+                                   .build_id_bytes = d->build_id_bytes,
+                                   .pid = l->live ? l->h->pid : 0,
+                                   .start = d->start,
+                                   .end = d->end};
+        module->symbols = gt_symbols_open(&of, NULL);
+    }
+    if (gt_symbols_at(module->symbols, f->offset, f->exact, &symbol))
+        return 0;
+    return gt_model_textz(l->m, symbol.name);
+}
+
 static void native_frame(struct gt_loader *l, const struct gt_trie_node *n,
                          struct gt_stack_frame *f)
 {
-    const struct gt_load_module *module = module_of(l, n->module);
+    struct gt_load_module *module = module_of(l, n->module);
     uint64_t pc = n->pc & ~GT_TRIE_EXACT;
     f->kind = GT_STACK_IS_NATIVE;
     f->exact = (n->pc & GT_TRIE_EXACT) != 0;
     f->module = module ? module->module : 0;
-    f->offset = (pc - (module ? module->bias : 0)) & INT64_MAX;
+    f->offset = (pc - (module ? module->as->bias : 0)) & INT64_MAX;
+    if (module)
+        f->function = function_at(l, module, f);
 }
 
 /* The model's frame of a node of the trie. */

@@ -49,8 +49,8 @@ int gt_config_seconds(const char *s, size_t n, uint64_t *ns);
  * with. Pure. */
 int gt_config_signal(const char *name);
 
-/* GPUTALLY_WITH_STACK: what stacks are made of, and whose calls have one besides PyTorch's operators
- * and the calls of a device's API. */
+/* GPUTALLY_WITH_STACK: what stacks are made of, and whose calls have one besides PyTorch's
+ * operators and the calls of a device's API. */
 enum gt_stacks {
     GT_STACKS_PYTHON = 1,
     GT_STACKS_NATIVE = 2,

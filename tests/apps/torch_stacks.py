@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What torch.profiler says of the stacks of a script: the golden of tests/e2e/test_torch_stacks.py.
+
+    torch_stacks.py OUT.json SCRIPT [ARG...]
+
+Runs main(ARG...) of torch_SCRIPT.py, beside this file, under torch.profiler (with_stack, verbose), as
+torch_profile.py does, and writes [count, name, scope, own, torch's, is backward, made] for each way that an
+operator came about. A stack is a list of [file, function], innermost first, from main() on, without what is no
+Python function (<built-in ...>). Where torch.profiler has `nn.Module: X_0` it has replaced nn.Module's __call__, and
+hides three functions of its own backward pass: here they are what they were.
+
+own          the Python functions around it
+torch's      what torch.profiler says
+is backward  it is one of the backward pass, or inside one
+made         then, of the events of torch.profiler's that have the node's number and thread, the stacks of the
+             first and the last, null if there is none. The last is the one that made the node; torch.profiler takes
+             the first, whatever that was
+"""
+import importlib
+import json
+import re
+import sys
+
+import torch.autograd.profiler
+import torch.autograd.profiler_util
+from torch._C._profiler import _ExperimentalConfig
+from torch.profiler import ProfilerActivity, profile
+
+BACKWARD = 1
+FRAME = re.compile(r"(.*)\(\d+\): (.*)")
+
+
+CALL_OF_MODULE = ["torch/nn/modules/module.py", torch.nn.Module.__call__.__name__]
+
+
+def functions(names):
+    """Those from main() on."""
+    out = []
+    for name in names:
+        if name.startswith("nn.Module: "):
+            out.append(CALL_OF_MODULE)
+            continue
+        frame = FRAME.fullmatch(name)
+        if frame:
+            out.append([frame[1], frame[2]])
+            if frame[2] == "main" and re.search(r"\btorch_\w+\.py$", frame[1]):
+                break
+    return out
+
+
+def is_python(event):
+    return bool(FRAME.fullmatch(event.name)) or event.name.startswith(("<built-in ", "nn.Module: "))
+
+
+def keep_own_stacks():
+    """torch.profiler puts another one in its place."""
+    events = torch.autograd.profiler_util.EventList
+    replace = events._set_backward_stacktraces
+
+    def keep_and_replace(self):
+        for event in self:
+            event.own_stack = event.stack
+        replace(self)
+    events._set_backward_stacktraces = keep_and_replace
+    torch.autograd.profiler._filter_stack_entry = lambda entry: True
+
+
+def of_node(event):
+    """The backward operator that it is, or is in."""
+    while event is not None and event.scope != BACKWARD:
+        event = event.cpu_parent
+    return event
+
+
+def main():
+    out, name, *rest = sys.argv[1:]
+    main_of_script = importlib.import_module("torch_" + name).main
+    with profile(activities=[ProfilerActivity.CPU], with_stack=True,
+                 experimental_config=_ExperimentalConfig(verbose=True)) as p:
+        torch.autograd.profiler._is_profiler_enabled = False  # see torch_profile.py
+        main_of_script(*rest)
+        torch.autograd.profiler._is_profiler_enabled = True
+    keep_own_stacks()
+    operators = [e for e in p.events() if not is_python(e) and e.name != "[memory]"]
+    own = {id(e): functions(e.own_stack) for e in operators}
+    operators = [e for e in operators if own[id(e)] and own[id(e)][-1][1] == "main"]
+    made, rows = {}, {}
+    for e in sorted(operators, key=lambda e: e.time_range.start):
+        # who runs a node has its number too
+        if of_node(e) is None and e.sequence_nr >= 0 and not e.name.startswith("autograd::engine::"):
+            made.setdefault((e.sequence_nr, e.thread), []).append(own[id(e)])
+    for e in operators:
+        node = of_node(e)
+        those = made.get((node.sequence_nr, node.fwd_thread)) if node is not None else None
+        row = json.dumps([e.name, e.scope, own[id(e)], functions(e.stack), node is not None,
+                          [those[0], those[-1]] if those else None])
+        rows[row] = rows.get(row, 0) + 1
+    with open(out, "w") as f:
+        json.dump([[n, *json.loads(row)] for row, n in rows.items()], f)
+
+
+if __name__ == "__main__":
+    main()

@@ -65,11 +65,34 @@ def keep_own_stacks():
     torch.autograd.profiler._filter_stack_entry = lambda entry: True
 
 
+def around(event):
+    while event.cpu_parent is not None:
+        event = event.cpu_parent
+        yield event
+
+
 def of_node(event):
     """The backward operator that it is, or is in."""
-    while event is not None and event.scope != BACKWARD:
-        event = event.cpu_parent
-    return event
+    return next((e for e in (event, *around(event)) if e.scope == BACKWARD), None)
+
+
+def without_duplicates(operators):
+    """As PyTorch does it when no Python function is between two operators: one that is the only child of one of its
+    name is dropped, until there is none."""
+    parents = {id(e): next((a for a in around(e) if not is_python(a)), None) for e in operators}
+    while True:
+        kids = {}
+        for e in operators:
+            kids.setdefault(id(parents[id(e)]), []).append(e)
+        drop = [e for e in operators if parents[id(e)] is not None and e.name == parents[id(e)].name and
+                len(kids[id(parents[id(e)])]) == 1]
+        if not drop:
+            return operators
+        gone = {id(e): parents[id(e)] for e in drop}
+        operators = [e for e in operators if id(e) not in gone]
+        for e in operators:
+            while id(parents[id(e)]) in gone:
+                parents[id(e)] = gone[id(parents[id(e)])]
 
 
 def main():
@@ -84,6 +107,7 @@ def main():
     operators = [e for e in p.events() if not is_python(e) and e.name != "[memory]"]
     own = {id(e): functions(e.own_stack) for e in operators}
     operators = [e for e in operators if own[id(e)] and own[id(e)][-1][1] == "main"]
+    operators = without_duplicates(operators)
     made, rows = {}, {}
     for e in sorted(operators, key=lambda e: e.time_range.start):
         # who runs a node has its number too

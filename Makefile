@@ -81,7 +81,7 @@ $(B)/gputally: $(CLI_OBJ)
 # from references that ask for a version.
 $(B)/exports.map: $(DEFS) Makefile
 	@mkdir -p $(@D)
-	$(call say,GEN){ echo '{ global:'; sed -n 's/^\(HOOK\|EXPORT\)(\([A-Za-z0-9_]*\).*/  \2;/p' $(DEFS) | sort -u; echo '  local: *; };'; } > $@
+	$(call say,GEN){ echo '{ global:'; sed -n 's/^\(HOOK\|WIDE\|EXPORT\)(\([A-Za-z0-9_]*\).*/  \2;/p' $(DEFS) | sort -u; echo '  local: *; };'; } > $@
 
 $(B)/libgputally.so: $(LIB_OBJ) $(B)/exports.map
 	$(call say,LINK)$(CC) $(SANFLAGS) $(LIB_LDFLAGS) $(LDFLAGS) -Wl,--version-script=$(B)/exports.map -o $@ $(LIB_OBJ) $(LIB_LIBS)
@@ -117,7 +117,9 @@ $(B)/apps/%: tests/apps/%.c
 $(B)/apps/%: tests/apps/%.cpp
 	@mkdir -p $(@D)
 	$(call say,APP)$(CXX) -std=c++17 $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) $(SANFLAGS) -O1 -g $(APPFLAGS_$*) -MMD -MP -MF $@.d -o $@ $< -pthread -ldl $(APPLIBS_$*)
+-include tests/sim/flags.mk
 -include tests/apps/flags.mk
+-include tests/sim/cudart/build.mk
 
 # The parts of the maze that the stack suites walk through, named maze-COMPILER-LEVEL-POINTER.so: each
 # compiler that is here, with and without optimisation and frame pointers. No sanitizer.
@@ -130,6 +132,11 @@ endef
 $(foreach c,g++ clang++,$(if $(shell command -v $c 2>/dev/null),$(foreach o,O0 O2 O3,\
     $(eval $(call maze,$c,$o,fp,-fno-omit-frame-pointer))$(eval $(call maze,$c,$o,nofp,-fomit-frame-pointer)))))
 $(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
+
+# The files that the suites of symbols read.
+$(B)/symbols/made: $(wildcard tests/symbols/*)
+	$(call say,FILES)tests/symbols/make $(@D)
+$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile: | $(B)/symbols/made
 
 $(B)/tests/pywalk.so: tests/python/walk.c $(PYWALK_OBJ)
 	@mkdir -p $(@D)
@@ -144,13 +151,19 @@ $(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(STACK_OBJ) -ldl
 
+# a whole hooked call, likewise
+CORE_OBJ := $(patsubst %.c,$(B)/obj/lib/%.o,$(CORE_SRC))
+$(B)/bench/hooked: tests/bench/hooked.c $(CORE_OBJ)
+	@mkdir -p $(@D)
+	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(CORE_OBJ) -pthread -ldl
+
 # the report's table of functions, in a program
 $(B)/bench/symbols: tests/bench/symbols.c $(REPORT_LIB_OBJ)
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(REPORT_LIB_OBJ) $(CLI_LIBS)
 
 unit: $(UNIT) ## the Check suites, not run
-apps: $(APPS) ## the client programs of the end-to-end tests
+apps: $(APPS) sim ## the client programs of the end-to-end tests
 
 # Prints `N passed, N failed, N skipped` over the Check suites and pytest, and fails if one failed.
 check: all unit apps ## unit suites and end-to-end tests; SAN=address,undefined or SAN=thread with sanitizers

@@ -10,6 +10,7 @@
 #include "core/say.h"
 #include "core/session.h"
 #include "core/slot.h"
+#include "core/stacks.h"
 #include "core/sys.h"
 #include "core/thread.h"
 #include "core/window.h"
@@ -50,6 +51,7 @@ static void init(void)
     if (gt_sys(SYS_madvise, (long)&gt_fork, sizeof gt_fork, MADV_WIPEONFORK, 0, 0, 0) < 0)
         pthread_atfork(NULL, NULL, wipe_in_child);
     gt_window_init();
+    gt_stacks_init();
     gt_fork_init();
     gt_slot_init();
 }

@@ -346,6 +346,16 @@ int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t n
     return -1;
 }
 
+struct gt_node *gt_frame_node(const struct gt_thread *t, uint32_t group)
+{
+    for (uint32_t i = t->deep ? 0 : depth_of(t); i-- > 0;) {
+        const struct gt_frame *f = gt_frame_at(t, i);
+        if ((f->group & GT_GROUP_MASK) == group && !f->token)
+            return f->flags & GT_FRAME_SILENT ? NULL : ((struct gt_link *)f->link)->node;
+    }
+    return NULL;
+}
+
 int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token)
 {
     for (uint32_t i = depth_of(t); i-- > 0;) {

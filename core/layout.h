@@ -140,6 +140,53 @@ struct gt_module {
     uint8_t build_id[GT_BUILD_ID_MAX];
 };
 
+/* ---- what devices did: kernels, copies, sets ---- */
+
+enum gt_activity_kind { GT_ACTIVITY_KERNEL = 1, GT_ACTIVITY_COPY = 2, GT_ACTIVITY_SET = 3 };
+enum gt_device_type { GT_DEVICE_CUDA = 1, GT_DEVICE_XPU = 2 };
+enum gt_activity_flags {
+    GT_ACTIVITY_LEGACY = 1, /* timed by a pair of events, not by the device's own records */
+    GT_ACTIVITY_FOLDED = 2, /* stands for many sizes of launches */
+};
+#define GT_ACTIVITY_NOBODY UINT32_MAX /* slot: who launched it is not known */
+
+/* How a kernel was launched. */
+struct gt_launch {
+    uint32_t grid[3], block[3];
+    uint32_t shared_static, shared_dynamic; /* bytes of a block */
+    uint32_t registers;                     /* of a thread */
+};
+
+/* All activities of one kind and name that one place in one slot's tree launched. Two cache
+ * lines. */
+struct gt_activity {
+    /* immutable once activity_count covers it */
+    uint32_t slot;   /* gt_slot.id; GT_ACTIVITY_NOBODY */
+    uint32_t node;   /* index there */
+    gt_ref name;     /* of a kernel as the linker knows it, else "Memcpy HtoD" and the like */
+    uint32_t device; /* number, of its kind of device */
+    uint8_t kind;    /* enum gt_activity_kind */
+    uint8_t source;  /* enum gt_source: whose API */
+    uint8_t flags;   /* enum gt_activity_flags */
+    uint8_t type;    /* enum gt_device_type */
+    struct gt_launch launch; /* of kernels; all 0: many */
+    /* counters */
+    uint64_t count;
+    uint64_t total_ns, min_ns, max_ns; /* from start to end on the device; min UINT64_MAX at 0 */
+    double sumsq_ns2;
+    uint64_t bytes;
+    uint64_t
+        delays; /* how many of them tell how long they waited from their launch to their start */
+    uint64_t delay_ns, delay_max_ns;
+};
+
+struct gt_activity_chunk {
+    gt_ref next;
+    uint32_t first, capacity; /* as in gt_node_chunk */
+    uint32_t reserved[13];
+    struct gt_activity activities[];
+};
+
 enum gt_node_kind {
     GT_KIND_ROOT = 0,    /* index 0 of every slot: never counted */
     GT_KIND_RANGE = 1,   /* push/pop on one thread */
@@ -395,7 +442,13 @@ struct gt_header {
     /* lists */
     _Atomic gt_ref slots;
     _Atomic gt_ref names;
-    _Atomic gt_ref modules; /* struct gt_module */
+    _Atomic gt_ref modules;    /* struct gt_module */
+    _Atomic gt_ref activities; /* first gt_activity_chunk; entry 0 is for what has no other place */
+    _Atomic uint32_t activity_count;
+    _Atomic uint64_t activity_seq; /* odd while one is being updated */
+    uint64_t activities_nobodys;   /* activities whose launch is not known */
+    uint64_t activities_lost;      /* that the device's own tool says it lost */
+    uint64_t launches_open;        /* at the end: launches without a record of what they did */
     _Atomic uint32_t slot_count;
     gt_ref base; /* folder that relative outputs are meant from; 0: cwd */
     _Atomic uint64_t lost[GT_LOST_KINDS];
@@ -417,6 +470,8 @@ struct gt_header {
 };
 
 _Static_assert(sizeof(struct gt_node) == 128, "two cache lines");
+_Static_assert(sizeof(struct gt_activity) == 128, "two cache lines");
+_Static_assert(sizeof(struct gt_activity_chunk) == 64, "keeps them aligned");
 _Static_assert(sizeof(struct gt_node_chunk) == 64, "keeps the nodes aligned");
 _Static_assert(sizeof(struct gt_frame) == 176, "no padding");
 _Static_assert(sizeof(struct gt_record) == 16, "no padding");

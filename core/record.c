@@ -8,9 +8,18 @@
 
 /* ---- push ---- */
 
-/* A push with the thread in hand that is not the expected one. */
-static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a,
-                    const struct gt_regs *at)
+static void add_to_node(struct gt_node *n, const struct gt_attr *a)
+{
+    n->bytes += a->bytes;
+    n->flops += a->flops;
+    if (unlikely(a->has_value))
+        gt_tree_value(n, a->value);
+}
+
+/* A push with the thread in hand that is not the expected one. Its stack, or where it is to be
+ * taken from. */
+static GT_COLD int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a,
+                            struct gt_stack_ids stack, const struct gt_regs *at)
 {
     int saved = errno;
     uint32_t group = GT_TAG_GROUP(tag);
@@ -20,14 +29,11 @@ static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a,
         t->slot->silent++;
         level = gt_frame_push(t, t->cur, group, a->token, 1);
     } else {
-        struct gt_link *c =
-            gt_tree_child_at(t, t->cur, tag, a, gt_stacks_of(t, at, a->stack, tag, a->name));
-        if (c) {
-            c->node->bytes += a->bytes;
-            c->node->flops += a->flops;
-            if (a->has_value)
-                gt_tree_value(c->node, a->value);
-        }
+        if (at)
+            stack = gt_stacks_of(t, at, a->stack, tag, a->name);
+        struct gt_link *c = gt_tree_child_at(t, t->cur, tag, a, stack);
+        if (c)
+            add_to_node(c->node, a);
         level = gt_frame_push(t, c ? c : t->cur, group, a->token, !c);
     }
     if (step)
@@ -37,13 +43,31 @@ static int push_new(struct gt_thread *t, gt_tag tag, const struct gt_attr *a,
     return level;
 }
 
+/* A call of the same name, from the same place, and no more to it than that. */
+GT_HOT int is_expected(const struct gt_link *c, gt_tag tag, const struct gt_attr *a,
+                       struct gt_stack_ids stack)
+{
+    return c->tag == tag && gt_hot_same(c, a->name) && c->node->stack == stack.native &&
+           c->node->python == stack.python;
+}
+
 int gt_push_attr(gt_tag tag, const struct gt_attr *a)
 {
     const struct gt_regs at = GT_REGS_OF_CALLER();
+    struct gt_stack_ids stack = {0, 0};
     struct gt_thread *t = gt_enter();
-    if (!t && !(t = gt_enter_slow()))
-        return -1;
-    return push_new(t, tag, a, &at);
+    if (unlikely(!t)) {
+        if (!(t = gt_enter_slow()))
+            return -1;
+        return push_new(t, tag, a, stack, &at);
+    }
+    stack = gt_stacks_of(t, &at, a->stack, tag, a->name);
+    struct gt_link *last = t->cur->last, *c = last->after;
+    if ((!is_expected(c, tag, a, stack) && !is_expected(c = last, tag, a, stack)) ||
+        a->token | (uintptr_t)a->shapes | (uintptr_t)a->overload)
+        return push_new(t, tag, a, stack, NULL);
+    add_to_node(c->node, a);
+    return gt_hot_open(t, c, tag, 0, 0);
 }
 
 GT_COLD int gt_push_name(gt_tag tag, const char *name)
@@ -63,7 +87,7 @@ GT_COLD int gt_push_frame_slowly(struct gt_thread *t, struct gt_link *c, gt_tag 
 /* Also where ranges have stacks (gt_pause_apply): their node is more than their name. */
 GT_COLD int gt_push_other_clock(gt_tag tag, const char *name, gt_push_miss *miss)
 {
-    if (gt_stacks_wanted(GT_STACK_RANGE))
+    if (gt_stack_how[GT_STACK_RANGE])
         return miss(tag, name);
     struct gt_thread *t = gt_enter();
     return t ? gt_hot_push_in(t, tag, name, miss, 0) : miss(tag, name);
@@ -112,6 +136,57 @@ int gt_pop_token(uint32_t group, uint64_t token)
 {
     struct gt_thread *t = gt_enter();
     return gt_pop_slowly(t, group, token, t ? gt_clock_now() : 0);
+}
+
+/* ---- calls of an API ---- */
+
+GT_COLD int gt_push_call(gt_tag tag, const char *name)
+{
+    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_BOTH};
+    return gt_push_attr(tag, &a);
+}
+
+__attribute__((noinline)) int gt_push_call_with_stack(struct gt_thread *t, gt_tag tag,
+                                                      const char *name)
+{
+    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_BOTH};
+    const struct gt_regs at = GT_REGS_OF_CALLER();
+    struct gt_stack_ids stack = gt_stacks_of(t, &at, a.stack, tag, name);
+    struct gt_link *last = t->cur->last, *c = last->after;
+    if (!is_expected(c, tag, &a, stack) && !is_expected(c = last, tag, &a, stack))
+        return push_new(t, tag, &a, stack, NULL);
+    return gt_hot_open(t, c, tag, 0, 1);
+}
+
+GT_COLD int gt_push_call_other_clock(gt_tag tag, const char *name)
+{
+    struct gt_thread *t = gt_enter();
+    if (!t)
+        return gt_push_call(tag, name);
+    if (gt_stack_how[GT_STACK_BOTH])
+        return gt_push_call_with_stack(t, tag, name);
+    return gt_hot_push_as(t, tag, name, gt_push_call, 0, 1);
+}
+
+GT_COLD int gt_pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes, int failed)
+{
+    int saved = errno, level;
+    if (!t && !(t = gt_enter()) && !(t = gt_enter_slow()))
+        return -1;
+    struct gt_node *n = gt_frame_node(t, group);
+    if (n) {
+        n->bytes += bytes;
+        n->failed += (uint64_t)failed;
+    }
+    level = gt_frame_pop(t, group, 0, gt_clock_now());
+    errno = saved;
+    gt_leave(t);
+    return level;
+}
+
+int gt_pop_call(uint32_t group, uint64_t bytes, int failed)
+{
+    return gt_hot_pop_call(group, bytes, failed);
 }
 
 /* ---- what is no range ---- */

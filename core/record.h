@@ -61,6 +61,13 @@ int gt_push_attr(gt_tag tag, const struct gt_attr *a);
 int gt_pop(uint32_t group);
 int gt_pop_token(uint32_t group, uint64_t token);
 
+/* A call of an API that we stand in front of: a range of scope FUNCTION that says at its end
+ * whether it failed, and how many bytes it allocated, copied or set. gt_push_call returns how many
+ * calls of the same source lie right below: those tell nothing of their own, so that bytes count
+ * once. */
+int gt_push_call(gt_tag tag, const char *name);
+int gt_pop_call(uint32_t group, uint64_t bytes, int failed);
+
 /* Opens a range that may end on any thread. Returns its id, 0 if it could not be kept. */
 uint64_t gt_start(gt_tag tag, const struct gt_attr *a);
 /* Returns 0, or -1 for an id that is not open (counted as unbalanced). */

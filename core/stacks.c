@@ -14,6 +14,9 @@
 enum { RULE_BITS = 14 };
 
 _Atomic(gt_python_fn *) gt_python_walk;
+uint8_t gt_stack_how[4];
+_Static_assert((int)GT_STACK_PYTHON == GT_STACKS_PYTHON && (int)GT_STACK_NATIVE == GT_STACKS_NATIVE,
+               "the configuration's bits");
 
 /* ---- memory ---- */
 
@@ -48,20 +51,16 @@ static int rules_ready(void)
     return 1;
 }
 
-static GT_COLD void make(struct gt_thread *t)
+GT_COLD int gt_stacks_prepare(struct gt_thread *t)
 {
     static const struct gt_trie_memory memory = {shared, own, gt_modules_of, gt_modules_forget};
-    struct gt_stack *s = rules_ready() ? own(sizeof *s) : NULL;
+    if (t->stack)
+        return 1;
+    struct gt_stack *s = !t->no_stack && rules_ready() ? own(sizeof *s) : NULL;
     if (s && gt_stack_init(s, GT_STACK_DEPTH, &memory) == 0)
         t->stack = s;
     else
         t->no_stack = 1; /* not tried again: what was taken is not given back */
-}
-
-int gt_stacks_prepare(struct gt_thread *t)
-{
-    if (!t->stack && !t->no_stack)
-        make(t);
     t->slot->stack_missing += !t->stack;
     return t->stack != NULL;
 }
@@ -84,7 +83,16 @@ void gt_stacks_hand_over(struct gt_thread *t)
 
 void gt_stacks_init(void)
 {
-    if (!(gt_config.stacks & GT_STACKS_NATIVE))
+    uint32_t kinds = gt_config.stacks & (GT_STACK_PYTHON | GT_STACK_NATIVE);
+    if (!kinds)
+        return;
+    if (*gt_config.include || *gt_config.exclude)
+        kinds |= GT_STACK_FILTERED;
+    gt_stack_how[GT_STACK_BOTH] = (uint8_t)kinds;
+    gt_stack_how[GT_STACK_EITHER] = (uint8_t)(kinds | GT_STACK_OR);
+    if (gt_config.stacks & GT_STACKS_RANGES)
+        gt_stack_how[GT_STACK_RANGE] = (uint8_t)kinds;
+    if (!(kinds & GT_STACK_NATIVE))
         return;
     gt_module_prepare();
     /* Who asks for stacks of everything gets whole ones from the first on, as far as the program
@@ -107,36 +115,50 @@ void gt_stacks_unloaded(void)
 
 /* ---- captures ---- */
 
-GT_COLD void gt_stacks_publish(struct gt_thread *t)
+/* Readers see the new nodes, and what happened. */
+__attribute__((noinline)) void gt_stacks_publish(struct gt_thread *t)
 {
-    const struct gt_trie *trie = &t->stack->trie;
-    atomic_store_explicit(&t->slot->stacks, trie->first_chunk, memory_order_relaxed);
-    /* release: who sees the count finds the nodes, their modules and their code objects */
-    atomic_store_explicit(&t->slot->stack_count, trie->count, memory_order_release);
-}
-
-struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at,
-                                  enum gt_stack_want want)
-{
-    struct gt_stack_ids ids = {0, 0};
     struct gt_slot *slot = t->slot;
-    gt_python_fn *python = NULL;
-    uint32_t kinds = gt_config.stacks;
-    if (kinds & GT_STACKS_PYTHON)
-        python = atomic_load_explicit(&gt_python_walk, memory_order_acquire);
-    if (unlikely(!python && !(kinds & GT_STACKS_NATIVE)))
-        return ids;
-    if (unlikely(!t->stack) && !gt_stacks_prepare(t))
-        return ids;
     struct gt_stack *s = t->stack;
-    if (python && (likely(t->python) || prepare_python(t)))
-        ids.python = python(t->python, &s->trie);
-    if (kinds & GT_STACKS_NATIVE && !(want == GT_STACK_EITHER && ids.python))
-        ids.native = gt_stack_capture(s, at);
-    if (unlikely(s->trie.count != atomic_load_explicit(&slot->stack_count, memory_order_relaxed)))
-        gt_stacks_publish(t);
-    slot->stack_missing += ids.native == GT_TRIE_OTHER || ids.python == GT_TRIE_OTHER;
+    s->news = 0;
     slot->stack_truncated = s->truncated;
     slot->stack_cut = s->cut;
+    if (s->trie.count == atomic_load_explicit(&slot->stack_count, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&slot->stacks, s->trie.first_chunk, memory_order_relaxed);
+    /* release: who sees the count finds the nodes, their modules and their code objects */
+    atomic_store_explicit(&slot->stack_count, s->trie.count, memory_order_release);
+}
+
+static uint32_t python_frames(struct gt_thread *t, struct gt_stack *s)
+{
+    gt_python_fn *walk = atomic_load_explicit(&gt_python_walk, memory_order_acquire);
+    if (!walk || (unlikely(!t->python) && !prepare_python(t)))
+        return 0;
+    uint32_t before = s->trie.count, id = walk(t->python, &s->trie);
+    s->news |= s->trie.count != before;
+    return id;
+}
+
+struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at, uint32_t how)
+{
+    struct gt_stack_ids ids = {0, 0};
+    struct gt_stack *s = t->stack;
+    if (unlikely(!s)) {
+        if (!(how & GT_STACK_NATIVE) &&
+            !atomic_load_explicit(&gt_python_walk, memory_order_relaxed))
+            return ids; /* there are none: no memory is taken */
+        if (!gt_stacks_prepare(t))
+            return ids;
+        s = t->stack;
+    }
+    if (how & GT_STACK_PYTHON)
+        ids.python = python_frames(t, s);
+    if (how & GT_STACK_NATIVE && !(how & GT_STACK_OR && ids.python))
+        ids.native = gt_stack_capture(s, at);
+    if (unlikely(s->news))
+        gt_stacks_publish(t);
+    if (unlikely(ids.native == GT_TRIE_OTHER || ids.python == GT_TRIE_OTHER))
+        t->slot->stack_missing++;
     return ids;
 }

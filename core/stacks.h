@@ -20,39 +20,38 @@ typedef uint32_t gt_python_fn(void *state, struct gt_trie *trie);
 /* Set by preload/python.c as soon as an interpreter is known (release), NULL before and after. */
 extern _Atomic(gt_python_fn *) gt_python_walk GT_HIDDEN;
 
-/* 1 if calls of this kind are to have a stack: looked at first, it costs nothing. */
-static inline int gt_stacks_wanted(enum gt_stack_want want)
-{
-    if (want == GT_STACK_RANGE)
-        return gt_config.stacks & GT_STACKS_RANGES;
-    return want != GT_STACK_NONE && gt_config.stacks;
-}
+/* What GPUTALLY_WITH_STACK makes of an enum gt_stack_want; 0: no stack. */
+enum gt_stack_how {
+    GT_STACK_PYTHON = 1,
+    GT_STACK_NATIVE = 2,
+    GT_STACK_OR = 4,       /* native frames only where there are no Python ones */
+    GT_STACK_FILTERED = 8, /* names may be left out, whose stack nobody wants */
+};
+/* Constant after gt_stacks_init: gt_stack_how[] of thread.h. */
 
-/* The stack as GPUTALLY_WITH_STACK asks for it, where one is wanted. `at` are the registers of any
- * frame that is still open, in our library or its caller. */
-struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at,
-                                  enum gt_stack_want want);
+/* The stack, as `how` says. `at` are the registers of any frame that is still open, in our library
+ * or its caller. errno is kept. */
+struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at, uint32_t how);
 
-/* Likewise of the call `name` that is going to be counted, unless it is one that is left out. */
+/* That of the call `name`, which is going to be counted, if one is wanted. A call that another one
+ * of its API makes has none: it is that one's. */
 static inline struct gt_stack_ids gt_stacks_of(struct gt_thread *t, const struct gt_regs *at,
                                                enum gt_stack_want want, gt_tag tag,
                                                const char *name)
 {
-    const struct gt_stack_ids none = {0, 0};
-    if (!gt_stacks_wanted(want))
-        return none;
-    if (unlikely(*gt_config.include || *gt_config.exclude) && name &&
-        gt_tree_left_out(tag, name, strlen(name)))
-        return none;
-    return gt_stacks_get(t, at, want);
+    uint32_t how = gt_stack_how[want & 3];
+    if (!how || (want == GT_STACK_BOTH && t->top->group == GT_TAG_GROUP(tag)) ||
+        (unlikely(how & GT_STACK_FILTERED) && name && gt_tree_left_out(tag, name, strlen(name))))
+        return (struct gt_stack_ids){0, 0};
+    return gt_stacks_get(t, at, how);
 }
 
 /* Makes t->stack if it is not there. 0: no memory, which is counted. */
 int gt_stacks_prepare(struct gt_thread *t);
-/* Readers see the nodes that t's trie has by now. */
+/* Readers see what t's trie has by now. */
 void gt_stacks_publish(struct gt_thread *t);
 
-/* The constructor: looks for what must not be looked for inside a call. Loads nothing. */
+/* With the configuration: looks for what must not be looked for inside a call. Loads nothing. */
 void gt_stacks_init(void);
 
 /* Loads libunwind, once. Calls the loader, so only on the way into one of its functions:

@@ -154,6 +154,9 @@ int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uin
                   int silent);
 /* Closes the topmost frame of (group, token), wherever it lies. Returns its level or -1. */
 int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now);
+/* The node that the topmost frame of `group` will count for; NULL if there is none, or it is
+ * silent, or the call it belongs to was too deep. */
+struct gt_node *gt_frame_node(const struct gt_thread *t, uint32_t group);
 /* 1 if a frame of (group, token) is open. */
 int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token);
 /* Takes the operator's frame number i out as a call that was not nested: an async one of the same
@@ -179,6 +182,9 @@ void gt_ring_wrap(struct gt_thread *t);
 /* Appends to the ring; any duration. */
 void gt_ring_put(struct gt_thread *t, enum gt_ring_kind kind, uint32_t node, uint64_t t0,
                  uint64_t duration);
+
+/* By enum gt_stack_want: what GPUTALLY_WITH_STACK makes of it (stacks.h), 0: no stack. */
+extern uint8_t gt_stack_how[4] GT_HIDDEN;
 
 /* ---- the door ---- */
 

@@ -61,8 +61,8 @@ struct gt_stack {
     uint32_t limit;      /* frames, at most GT_STACK_DEPTH */
     uint64_t seed;       /* of the rules that the kept frames were found by */
     uint32_t whole_only; /* 1: the kept frames are the inner end of a deeper stack */
-    uint32_t reserved;
-    uint64_t broken; /* captures that would have left the stack */
+    uint32_t news;       /* set by each capture that may have changed what is counted below */
+    uint64_t broken;     /* captures that would have left the stack */
     /* what happened, for whoever reports it */
     uint64_t walked;           /* frames */
     uint64_t fallbacks;        /* captures by libunwind */

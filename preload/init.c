@@ -3,7 +3,6 @@
 #include <string.h>
 #include "core/core.h"
 #include "core/session.h"
-#include "core/stacks.h"
 #include "preload/dl.h"
 #include "preload/exit.h"
 #include "preload/helper.h"
@@ -47,7 +46,6 @@ __attribute__((constructor)) static void start(void)
     }
     if (!gt_config.children)
         shut_out_children();
-    gt_stacks_init();
     gt_torch_init();
     gt_python_init();
 }

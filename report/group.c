@@ -229,7 +229,8 @@ void gt_group_rows(struct gt_groups *g, const struct gt_model *m, unsigned by)
         uint32_t id = by & GT_BY_NOTHING ? 0 : place(g, &t, r, by), above = avg_of[i];
         struct gt_avg *a = &g->avgs[id];
         add(a, r, process_of(m, r)->rank);
-        if (above == UINT32_MAX)
+        /* what a device did is nobody's child: PyTorch's events of devices have no tree */
+        if (above == UINT32_MAX || r->device != GT_CPU)
             a->root = 1;
         else if (!(by & GT_BY_NOTHING))
             links[link_count++] = (struct link){above, id};

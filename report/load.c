@@ -330,7 +330,7 @@ static int load(struct gt_loader *l, gt_ref **slots)
     for (size_t i = count; !rc && i-- > 0;)
         if ((rc = gt_load_slot(l, (*slots)[i])))
             break;
-    if (rc)
+    if (rc || (rc = gt_load_activities(l)))
         return rc;
     gt_model_finish(l->m, first_thread, first_row);
     set_end(l, alive);
@@ -356,6 +356,9 @@ int gt_load_session(struct gt_model *m, const struct gt_input *in, struct gt_err
     gt_model_process(m);
     rc = load(&l, &slots);
     free(slots);
+    for (size_t i = 0; i < l.place_count; i++)
+        free(l.places[i].rows);
+    free(l.places);
     free(l.texts);
     free(l.names);
     gt_load_modules_free(&l);

@@ -192,6 +192,7 @@ static void read_row(const struct gt_json_item *i)
     r->sumsq_ns2 = gt_json_real(i, "sumsq_ns2");
     r->self_device_ns = gt_json_amount(i, "self_device_ns");
     r->device_ns = gt_json_amount(i, "device_ns");
+    r->launched = gt_json_launched(i);
     r->bytes = gt_json_amount(i, "bytes");
     r->flops = gt_json_amount(i, "flops");
     r->memory = gt_json_integer(i, "cpu_memory", INT64_MIN, INT64_MAX);

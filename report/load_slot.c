@@ -308,9 +308,7 @@ static int emit(struct gt_loader *l, struct gt_work *w)
         wanted[w->open[i].node] = 1;
     for (size_t i = 1; i < w->count && !rc; i++) {
         const struct gt_node *n = &w->nodes[i];
-        if (!wanted[i])
-            continue;
-        if (is_collapsed(w, i)) {
+        if (!wanted[i] || is_collapsed(w, i)) {
             index[i] = n->parent ? index[n->parent] : -1;
             continue;
         }
@@ -343,7 +341,14 @@ static int emit(struct gt_loader *l, struct gt_work *w)
     free(self);
     free(total);
     free(wanted);
-    free(index);
+    if (l->h->activity_count) {
+        index[0] = -1;
+        gt_mem_grow(&l->places, &l->place_room, l->place_count, sizeof *l->places);
+        l->places[l->place_count++] =
+            (struct gt_load_place){w->slot.id, thread, (uint32_t)w->count, index};
+    } else {
+        free(index);
+    }
     return rc;
 }
 

@@ -26,6 +26,12 @@ struct gt_loader {
         gt_text text;
     } * texts;
     size_t text_count, text_size;
+    /* where the nodes of each slot went: row of each, -1 for the root */
+    struct gt_load_place {
+        uint32_t slot, thread, count;
+        int32_t *rows;
+    } * places;
+    size_t place_count, place_room;
     struct gt_load_module *modules; /* by id: load_stacks.c */
     size_t module_count, module_room;
     struct gt_load_name {
@@ -55,6 +61,8 @@ int gt_load_again(const struct gt_loader *l, gt_ref ref, size_t bytes);
 void gt_load_settle(struct gt_loader *l, gt_ref ref);
 /* Appends the thread and the rows of one slot. */
 int gt_load_slot(struct gt_loader *l, gt_ref ref);
+/* Appends a row for everything that devices did, below the rows that launched it: load_device.c. */
+int gt_load_activities(struct gt_loader *l);
 /* Latest tick that anything in the slot shows, into *last if it is later (and at most `limit`). */
 int gt_load_slot_last(struct gt_loader *l, const struct gt_slot *s, uint64_t limit, uint64_t *last);
 

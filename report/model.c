@@ -44,6 +44,7 @@ void gt_model_fini(struct gt_model *m)
     free(m->lists);
     free(m->metrics);
     free(m->devices);
+    free(m->launched);
     free(m->stacks);
     free(m->frames);
     free(m->modules);
@@ -198,6 +199,7 @@ APPEND(gt_model_thread, gt_thread, threads, thread_count, thread_room)
 APPEND(gt_model_row, gt_row, rows, row_count, row_room)
 APPEND(gt_model_open, gt_open, open, open_count, open_room)
 APPEND(gt_model_device, gt_device_metrics, devices, device_count, device_room)
+APPEND(gt_model_launched, gt_launched, launched, launched_count, launched_room)
 
 struct gt_metric *gt_model_metric(struct gt_model *m, struct gt_list *l)
 {

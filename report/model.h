@@ -22,6 +22,7 @@ extern const char *const gt_use_devices[GT_DEVICES]; /* PyTorch's use_device; NU
 #define GT_LOST_NAMES(X) \
     X(memory) X(nested) X(deep) X(late) X(unbalanced) X(overlapped) X(folded) X(clamped) \
     X(inherited) X(left_open) X(cut) X(silent) X(duplicates) X(torn) \
+    X(unattributed) X(device_records) X(unfinished) \
     X(stack_missing) X(stack_truncated) X(stack_cut) X(stack_folded)
 /* clang-format on */
 enum gt_lost_index {
@@ -120,6 +121,13 @@ enum gt_row_flags {
     GT_ROW_FRAME = 64,     /* no call but a frame above some: only in what arrange.h makes */
 };
 
+/* How a kernel was launched, and how long its launches waited for their start. */
+struct gt_launched {
+    uint32_t grid[3], block[3], shared_static, shared_dynamic, registers;
+    uint32_t device; /* number, among those of its kind */
+    int64_t delays, delay_ns, delay_max_ns;
+};
+
 /* A place in a call tree. `kind` is enum gt_node_kind of core/layout.h (never ROOT). */
 struct gt_row {
     int32_t parent;             /* row index, smaller than its own; -1: outermost */
@@ -138,6 +146,7 @@ struct gt_row {
     int64_t bytes, flops;
     int64_t memory, self_memory, device_memory, self_device_memory;
     struct gt_values values;
+    uint32_t launched;      /* of rows of a device: 1 + position in gt_model.launched; 0: none */
     struct gt_list metrics; /* of a process that is a TVM report: all its columns, as they came */
 };
 
@@ -195,12 +204,14 @@ struct gt_model {
     struct gt_stack *stacks;
     struct gt_stack_frame *frames;
     struct gt_stack_module *modules;
+    struct gt_launched *launched;
     size_t process_count, thread_count, row_count, open_count, list_count;
     size_t metric_count, device_count;
     size_t process_room, thread_room, row_room, open_room, list_room;
     size_t metric_room, device_room;
     size_t stack_count, frame_count, module_count;
     size_t stack_room, frame_room, module_room;
+    size_t launched_count, launched_room;
     uint32_t *stack_hash, *frame_hash, *module_hash;
     size_t stack_hash_size, frame_hash_size, module_hash_size;
     /* strings */
@@ -227,6 +238,7 @@ struct gt_thread *gt_model_thread(struct gt_model *m);
 struct gt_row *gt_model_row(struct gt_model *m);
 struct gt_open *gt_model_open(struct gt_model *m);
 struct gt_device_metrics *gt_model_device(struct gt_model *m);
+struct gt_launched *gt_model_launched(struct gt_model *m);
 /* Appends to *l, whose metrics must be the last ones. */
 struct gt_metric *gt_model_metric(struct gt_model *m, struct gt_list *l);
 void gt_model_list(struct gt_model *m, struct gt_list *l, gt_text text);

@@ -381,6 +381,7 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
     some(s, ",\"device_memory\":", r->device_memory);
     some(s, ",\"self_device_memory\":", r->self_device_memory);
     values(s, &r->values);
+    gt_out_json_launched(m, r->launched, s);
     if (r->metrics.count) {
         gt_sink_text(s, ",\"metrics\":");
         gt_out_json_metrics(m, r->metrics, s);

@@ -29,8 +29,8 @@ static void line(const struct gt_model *m, const struct gt_row *r, uint32_t dept
                  struct gt_sink *s)
 {
     char total[48], self[48], count[32];
-    gt_text_time(total, (double)r->total_ns);
-    gt_text_time(self, (double)r->self_ns);
+    gt_text_time(total, (double)(r->device == GT_CPU ? r->total_ns : r->device_ns));
+    gt_text_time(self, (double)(r->device == GT_CPU ? r->self_ns : r->self_device_ns));
     snprintf(count, sizeof count, "%lld", (long long)r->count);
     gt_sink_format(s, "%12s  %12s  %12s  ", total, self, count);
     gt_sink_fill(s, ' ', 2u * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
@@ -39,6 +39,8 @@ static void line(const struct gt_model *m, const struct gt_row *r, uint32_t dept
     gt_text_cell(s, gt_model_string(m, r->label, NULL), 0, SIZE_MAX, 1);
     if (r->shapes)
         gt_sink_format(s, " %s", gt_model_string(m, r->shapes, NULL));
+    if (r->device != GT_CPU)
+        gt_sink_format(s, " [%s]", gt_device_names[r->device]);
     if (r->flags & GT_ROW_ASYNC)
         gt_sink_text(s, " (async)");
     if (r->flags & GT_ROW_TORN)

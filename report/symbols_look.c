@@ -86,7 +86,7 @@ static int read_name(struct gt_symbol_table *t, const struct gt_symbol_entry *e,
 static int reaches(const struct gt_symbol_table *t, const struct gt_symbol_entry *e,
                    uint64_t address)
 {
-    if (e->open)
+    if (e->open && t->sources[e->source].whole)
         return address < gt_symbol_table_section_end(t, e->start);
     return address < (uint64_t)e->start + (e->size ? e->size : 1);
 }

@@ -95,7 +95,7 @@ static int take(const struct gt_symbol_table *t, unsigned source, const Elf64_Sy
                                    .bind = bind == STB_WEAK    ? 1
                                            : bind == STB_LOCAL ? 2
                                                                : 0,
-                                   .open = !s->st_size && from->whole,
+                                   .open = !s->st_size,
                                    .size =
                                        s->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)s->st_size,
                                    .name = s->st_name};

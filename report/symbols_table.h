@@ -36,7 +36,7 @@ struct gt_symbol_entry {
     uint64_t start : 48;
     uint64_t source : 3;
     uint64_t bind : 2;   /* 0 global, 1 weak, 2 local */
-    uint64_t open : 1;   /* no size, in a whole table: up to the next one */
+    uint64_t open : 1;   /* no size: up to the next one, if its table is whole */
     uint64_t chosen : 1; /* the best of all that have its start */
     uint64_t spare : 9;
     uint32_t size;

@@ -51,6 +51,8 @@ void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_option
  * same head are of the same session. */
 void gt_out_json_head(const struct gt_model *m, struct gt_sink *s);
 /* The object of some metrics, and the one of all devices of a process. */
+/* ,"launch":{…} of a row of a device; nothing for 0. */
+void gt_out_json_launched(const struct gt_model *m, uint32_t launched, struct gt_sink *s);
 void gt_out_json_metrics(const struct gt_model *m, struct gt_list l, struct gt_sink *s);
 void gt_out_json_devices(const struct gt_model *m, size_t process, struct gt_sink *s);
 /* `,"modules":[…],"frames":[…],"stacks":[…]` */

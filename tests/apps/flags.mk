@@ -64,3 +64,30 @@ $(B)/apps/libroctx64.so.4: tests/apps/stub/roctx64.c tests/apps/stub/roctx64.map
 $(B)/apps/roctxplugin.so: tests/apps/stub/roctxplugin.c $(B)/apps/libroctx64.so.4
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $< $(B)/apps/libroctx64.so.4 -Wl,-rpath,'$$ORIGIN'
+
+# stubs of CUDA's driver and runtime, in a folder of their own: tests/sim has a driver that works
+CUDA_STUBS := $(B)/apps/cuda/libcuda.so.1 $(B)/apps/cuda/libcudart.so.13
+CUDA_STUB_LINK = -Wl,--no-as-needed $(CUDA_STUBS) -Wl,-rpath,'$$ORIGIN/cuda'
+APPLIBS_cuda_all = $(CUDA_STUB_LINK)
+$(B)/apps/cuda_all: $(CUDA_STUBS)
+$(B)/apps/cuda/libcuda.so.1: tests/apps/stub/cuda_driver.c
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -Wno-missing-prototypes -O1 -g -shared -fPIC -Wl,-Bsymbolic -Wl,-soname,$(@F) -MMD -MP -MF $@.d -o $@ $<
+$(B)/apps/cuda/libcudart.so.13: tests/apps/stub/cuda_runtime.c tests/apps/stub/cuda_runtime.map
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-Bsymbolic -Wl,-soname,$(@F) -Wl,--version-script=tests/apps/stub/cuda_runtime.map -MMD -MP -MF $@.d -o $@ $<
+APPLIBS_cuda_bytes = $(CUDA_STUB_LINK)
+APPFLAGS_cuda_bytes = -Wno-strict-prototypes
+APPLIBS_cuda_proc = -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/cuda'
+# -fPIC: the address of a weak function that nobody defines
+APPFLAGS_cuda_proc := -fPIC
+$(B)/apps/cuda_bytes $(B)/apps/cuda_proc: $(CUDA_STUBS)
+$(B)/apps/cuda_proc: $(B)/apps/cuda/cudaplugin.so $(B)/apps/cuda/old/libcuda.so.1
+$(B)/apps/cuda/cudaplugin.so: tests/apps/stub/cuda_plugin.c $(B)/apps/cuda/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $< $(B)/apps/cuda/libcuda.so.1 -Wl,-rpath,'$$ORIGIN'
+# a driver of CUDA 11.3: of the functions of the table only those that were there
+$(B)/apps/cuda/old/libcuda.so.1: tests/apps/stub/cuda_driver.c preload/hooks/cuda.def
+	@mkdir -p $(@D)
+	$(call say,APP){ awk -F'[(,] *' 'BEGIN {print "{ global: stub_*;"} /^HOOK/ && $$4 <= 11030 {print $$2 ";"} END {print "local: *; };"}' preload/hooks/cuda.def > $@.map && \
+	    $(CC) -std=gnu11 $(WARN) -Wno-missing-prototypes -O1 -g -shared -fPIC -Wl,-Bsymbolic -Wl,-soname,$(@F) -Wl,--version-script=$@.map -MMD -MP -MF $@.d -o $@ $<; }

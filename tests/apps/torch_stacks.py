@@ -4,17 +4,18 @@
     torch_stacks.py OUT.json SCRIPT [ARG...]
 
 Runs main(ARG...) of torch_SCRIPT.py, beside this file, under torch.profiler (with_stack, verbose), as
-torch_profile.py does, and writes [count, name, scope, own, torch's, is backward, made] for each way that an
-operator came about. A stack is a list of [file, function], innermost first, from main() on, without what is no
+torch_profile.py does, and writes [count, name, scope, own, torch's, is backward, first, expected] for each way
+that an operator came about. A stack is a list of [file, function], innermost first, from main() on, without what is no
 Python function (<built-in ...>). Where torch.profiler has `nn.Module: X_0` it has replaced nn.Module's __call__, and
 hides three functions of its own backward pass: here they are what they were.
 
 own          the Python functions around it
 torch's      what torch.profiler says
 is backward  it is one of the backward pass, or inside one
-made         then, of the events of torch.profiler's that have the node's number and thread, the stacks of the
-             first and the last, null if there is none. The last is the one that made the node; torch.profiler takes
-             the first, whatever that was
+first        then, torch.profiler's choice: the stack of the first operator of the forward pass that has the node's
+             number and thread; null if there is none
+expected     of a backward operator and all inside it, the stack of the last operator that started with that number
+             before, which is the one that made the node; where there is none, and of others, its own
 """
 import importlib
 import json
@@ -26,7 +27,7 @@ import torch.autograd.profiler_util
 from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerActivity, profile
 
-BACKWARD = 1
+FUNCTION, BACKWARD = 0, 1
 FRAME = re.compile(r"(.*)\(\d+\): (.*)")
 
 
@@ -108,16 +109,24 @@ def main():
     own = {id(e): functions(e.own_stack) for e in operators}
     operators = [e for e in operators if own[id(e)] and own[id(e)][-1][1] == "main"]
     operators = without_duplicates(operators)
-    made, rows = {}, {}
-    for e in sorted(operators, key=lambda e: e.time_range.start):
+    first, last, known, of, rows = {}, {}, {}, {}, {}
+    for e in sorted(operators, key=lambda e: (e.time_range.start, -e.time_range.end)):
+        node = of_node(e)
+        of[id(e)] = own[id(e)]
+        if node is e:
+            known[id(e)] = (e.sequence_nr, e.fwd_thread) in last
+            of[id(e)] = last.get((e.sequence_nr, e.fwd_thread), own[id(e)])
+        elif node is not None and known.get(id(node)):
+            of[id(e)] = of[id(node)]
         # who runs a node has its number too
-        if of_node(e) is None and e.sequence_nr >= 0 and not e.name.startswith("autograd::engine::"):
-            made.setdefault((e.sequence_nr, e.thread), []).append(own[id(e)])
+        if e.scope == FUNCTION and e.sequence_nr >= 0 and not e.name.startswith("autograd::engine::"):
+            last[e.sequence_nr, e.thread] = of[id(e)]
+            if node is None:
+                first.setdefault((e.sequence_nr, e.thread), own[id(e)])
     for e in operators:
         node = of_node(e)
-        those = made.get((node.sequence_nr, node.fwd_thread)) if node is not None else None
         row = json.dumps([e.name, e.scope, own[id(e)], functions(e.stack), node is not None,
-                          [those[0], those[-1]] if those else None])
+                          first.get((node.sequence_nr, node.fwd_thread)) if node is not None else None, of[id(e)]])
         rows[row] = rows.get(row, 0) + 1
     with open(out, "w") as f:
         json.dump([[n, *json.loads(row)] for row, n in rows.items()], f)

@@ -66,17 +66,12 @@ def recorded(report, files):
     return out
 
 
-def as_torch(golden, choose):
+def as_torch(golden):
     out = {}
-    for count, name, scope, own, torchs, is_backward, made in golden:
-        stack = choose(own, torchs, is_backward, made)
-        at = name, scope, tuple(tuple(f) for f in stack)
+    for count, name, scope, *_, expected in golden:
+        at = name, scope, tuple(tuple(f) for f in expected)
         out[at] = out.get(at, 0) + count
     return out
-
-
-def expected(own, _, is_backward, made):
-    return (made[-1] if made else own) if is_backward else own
 
 
 def differences(golden, ours):
@@ -95,7 +90,7 @@ def report_of(tmp_path, *script, version="2.13", **variables):
 
 
 def files_of(golden):
-    return {f for row in golden for stack in (row[3], row[4], *(row[6] or [])) for f, _ in stack}
+    return {f for row in golden for stack in (row[3], row[4], row[7]) for f, _ in stack}
 
 
 @pytest.mark.parametrize("script", [
@@ -106,11 +101,10 @@ def test_functions_are_torchs(script, tmp_path):
     report = report_of(tmp_path, *script)
     ours = recorded(report, files_of(golden))
     assert len(ours) > 10
-    assert differences(as_torch(golden, expected), ours) == []
+    assert differences(as_torch(golden), ours) == []
     # what torch.profiler itself says is that too, but for what was said above
-    for _, name, _, own, torchs, is_backward, made in golden:
-        first = made[0] if made else []
-        assert torchs == (first if is_backward else own), name
+    for _, name, _, own, torchs, is_backward, first, _ in golden:
+        assert torchs == (first or [] if is_backward else own), name
     missing = [r["key"] for r in report["call_tree"] if r["source"] == "torch" and r["count"] and r["key"] != "[memory]"
                and not frames(report, r)]
     assert missing == []
@@ -120,7 +114,7 @@ def test_functions_are_torchs(script, tmp_path):
 def test_where_torch_profiler_differs(tmp_path):
     """In the reference script: all that is behind the two remarks."""
     golden = profiled("mlp")
-    without = {name for _, name, _, _, torchs, _, _ in golden if not torchs}
-    wrong = {name: n for n, name, _, _, torchs, _, made in golden if made and torchs != made[-1]}
+    without = {name for _, name, _, _, torchs, *_ in golden if not torchs}
+    wrong = {name: n for n, name, _, _, torchs, _, _, expected in golden if torchs and torchs != expected}
     assert without == {"torch::autograd::AccumulateGrad", "aten::detach", "detach"}
     assert wrong == {"TBackward0": 1, "aten::t": 1, "aten::transpose": 1, "aten::as_strided": 1}

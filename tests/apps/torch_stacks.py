@@ -10,7 +10,7 @@ Python function (<built-in ...>). Where torch.profiler has `nn.Module: X_0` it h
 hides three functions of its own backward pass: here they are what they were.
 
 own          the Python functions around it
-torch's      what torch.profiler says
+torch's      what torch.profiler says; null where these are lines of TorchScript
 is backward  it is one of the backward pass, or inside one
 first        then, torch.profiler's choice: the stack of the first operator of the forward pass that has the node's
              number and thread; null if there is none
@@ -47,6 +47,10 @@ def functions(names):
             if frame[2] == "main" and re.search(r"\btorch_\w+\.py$", frame[1]):
                 break
     return out
+
+
+def is_of_main(stack):
+    return bool(stack) and stack[-1][1] == "main"
 
 
 def is_python(event):
@@ -107,7 +111,9 @@ def main():
     keep_own_stacks()
     operators = [e for e in p.events() if not is_python(e) and e.name != "[memory]"]
     own = {id(e): functions(e.own_stack) for e in operators}
-    operators = [e for e in operators if own[id(e)] and own[id(e)][-1][1] == "main"]
+    script = {id(e) for e in operators if e.own_stack and not is_of_main(own[id(e)])}
+    own.update({id(e): functions(a.name for a in around(e)) for e in operators if id(e) in script})
+    operators = [e for e in operators if is_of_main(own[id(e)])]
     operators = without_duplicates(operators)
     first, last, known, of, rows = {}, {}, {}, {}, {}
     for e in sorted(operators, key=lambda e: (e.time_range.start, -e.time_range.end)):
@@ -118,14 +124,15 @@ def main():
             of[id(e)] = last.get((e.sequence_nr, e.fwd_thread), own[id(e)])
         elif node is not None and known.get(id(node)):
             of[id(e)] = of[id(node)]
-        # who runs a node has its number too
-        if e.scope == FUNCTION and e.sequence_nr >= 0 and not e.name.startswith("autograd::engine::"):
-            last[e.sequence_nr, e.thread] = of[id(e)]
+        if e.scope == FUNCTION and e.sequence_nr >= 0:
             if node is None:
                 first.setdefault((e.sequence_nr, e.thread), own[id(e)])
+            if not e.name.startswith("autograd::engine::"):  # who runs a node has its number too
+                last[e.sequence_nr, e.thread] = of[id(e)]
     for e in operators:
         node = of_node(e)
-        row = json.dumps([e.name, e.scope, own[id(e)], functions(e.stack), node is not None,
+        torchs = None if id(e) in script else functions(e.stack)
+        row = json.dumps([e.name, e.scope, own[id(e)], torchs, node is not None,
                           first.get((node.sequence_nr, node.fwd_thread)) if node is not None else None, of[id(e)]])
         rows[row] = rows.get(row, 0) + 1
     with open(out, "w") as f:

@@ -14,11 +14,14 @@ $(B)/apps/itt_collector.so: tests/apps/stub/itt_collector.c
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $<
 
-# stand-ins for PyTorch: as 2.13, as 1.13, one without what we need, one with a meddling neighbour
-SIM_TORCH := 213 113 old plugin
+# stand-ins for PyTorch: as 2.13, as 1.13, one without what we need, one with a meddling neighbour, two
+# whose operators of the backward pass can't be understood
+SIM_TORCH := 213 113 old plugin hides twins
 SIMFLAGS_113 := -DSIM_VERSION=113
 SIMFLAGS_old := -DSIM_LACKS
 SIMFLAGS_plugin := -DSIM_PLUGIN
+SIMFLAGS_hides := -DSIM_HIDES
+SIMFLAGS_twins := -DSIM_TWINS
 SIMLIBS_plugin = $(B)/sim/torchplugin/libplugin.so
 # no unique symbols: they would keep a library from being unloaded
 # no vptr check: an operator's context that C made has a virtual table, but no type for UBSan

@@ -206,7 +206,8 @@ static void describe(struct waiting *w, const struct gt_cuda_info *info, uint64_
     memcpy(a->launch.block, k->block, sizeof k->block);
     a->launch.shared_dynamic = k->shared;
     /* the driver's text lives as long as the kernel: taken now */
-    if (!k->function || CALL(cuFuncGetName, (const char **, CUfunction), &name, k->function))
+    if (k->function && !(name = gt_cuda_name_of(k->function)) &&
+        CALL(cuFuncGetName, (const char **, CUfunction), &name, k->function))
         name = NULL;
     a->name = gt_keep(name ? name : k->function ? "(kernel)" : "(graph)");
 }

@@ -136,7 +136,7 @@ $(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
 # The files that the suites of symbols read.
 $(B)/symbols/made: $(wildcard tests/symbols/*)
 	$(call say,FILES)tests/symbols/make $(@D)
-$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile: | $(B)/symbols/made
+$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile $(B)/tests/test_lines: | $(B)/symbols/made
 
 $(B)/tests/pywalk.so: tests/python/walk.c $(PYWALK_OBJ)
 	@mkdir -p $(@D)
@@ -145,6 +145,9 @@ $(B)/tests/pywalk.so: tests/python/walk.c $(PYWALK_OBJ)
 $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm
+
+# has the stub driver that the client programs have
+$(B)/bench/launch: $(B)/apps/cuda/libcuda.so.1
 
 # the unwinder as the library has it, in a program
 $(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include "abi/cuda.h"
 #include "core/memory.h"
-#include "cupti.h"
+#include "cuda_events.h"
 #include "hook.h"
 #include "torch.h" /* gt_torch_opened */
 
@@ -163,10 +163,36 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
     result r = real arguments;                                                                     \
     return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
 
+/* The optional arguments of a line: the stream, what is launched. */
+#define GT_CUDA_UNTIMED ((CUstream)-1)
+#define GT_CUDA_STREAM_OF(none, stream, ...) (stream)
+#define GT_CUDA_KERNEL_OF(none, stream, kernel, ...) (kernel)
+#define GT_CUDA_NO_KERNEL gt_cuda_kernel(NULL, 0, 0, 0, 0, 0, 0, 0)
+/* In functions of that variant the default stream is the thread's own. */
+#define GT_CUDA_PER_THREAD(stream) ((stream) ? (stream) : (CUstream)2)
+
+/* A recorded call that makes the device do something. */
+#define GT_CUDA_TIMED(api, index, name, arguments, result, bytes, ...)                             \
+    GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
+    int begun = gt_cuda_begin(&api##_info[index]), timed = 0;                                      \
+    struct gt_cuda_pair pair;                                                                      \
+    if (__builtin_expect(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed), 0)) {        \
+        CUstream at = GT_CUDA_STREAM_OF(0, ##__VA_ARGS__, GT_CUDA_UNTIMED, 0);                     \
+        timed = at != GT_CUDA_UNTIMED && gt_cuda_pair_begin(&pair, at);                            \
+    }                                                                                              \
+    result r = real arguments;                                                                     \
+    if (__builtin_expect(timed, 0)) {                                                              \
+        struct gt_cuda_kernel k =                                                                  \
+            GT_CUDA_KERNEL_OF(0, ##__VA_ARGS__, GT_CUDA_NO_KERNEL, GT_CUDA_NO_KERNEL);             \
+        gt_cuda_pair_end(&pair, GT_CUDA_STREAM_OF(0, ##__VA_ARGS__, 0, 0), &api##_info[index], r,  \
+                         r == 0 ? (uint64_t)(bytes) : 0, &k);                                      \
+    }                                                                                              \
+    return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
+
 /* The driver's functions that give memory or take it back: where, is told by what their first
  * parameter points to, or by itself. */
 #define GT_CUDA_FIRST(first, ...) (first)
-#define GT_CUDA_ALLOCATING(api, index, name, arguments, result, bytes)                             \
+#define GT_CUDA_ALLOCATING(api, index, name, arguments, result, bytes, ...)                        \
     GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
     int begun = gt_cuda_begin(&api##_info[index]);                                                 \
     result r = real arguments;                                                                     \
@@ -175,7 +201,7 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
         gt_cuda_allocated(&api##_info[index], (uint64_t)(uintptr_t)*GT_CUDA_FIRST arguments,       \
                           given);                                                                  \
     return gt_cuda_end(begun, r, given)
-#define GT_CUDA_FREEING(api, index, name, arguments, result, bytes)                                \
+#define GT_CUDA_FREEING(api, index, name, arguments, result, bytes, ...)                           \
     GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
     int begun = gt_cuda_begin(&api##_info[index]);                                                 \
     struct gt_memory_block block =                                                                 \
@@ -206,11 +232,11 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
         after;                                                                                     \
     return r
 
-#define GT_CUDA_BODY_LAUNCH GT_CUDA_RECORDED
+#define GT_CUDA_BODY_LAUNCH GT_CUDA_TIMED
 #define GT_CUDA_BODY_ALLOC(api, ...) GT_CUDA_ALLOC_##api(api, __VA_ARGS__)
 #define GT_CUDA_BODY_FREE(api, ...) GT_CUDA_FREE_##api(api, __VA_ARGS__)
-#define GT_CUDA_BODY_COPY GT_CUDA_RECORDED
-#define GT_CUDA_BODY_SET GT_CUDA_RECORDED
+#define GT_CUDA_BODY_COPY GT_CUDA_TIMED
+#define GT_CUDA_BODY_SET GT_CUDA_TIMED
 #define GT_CUDA_BODY_SYNC GT_CUDA_RECORDED
 #define GT_CUDA_BODY_STREAM GT_CUDA_RECORDED
 #define GT_CUDA_BODY_EVENT GT_CUDA_RECORDED
@@ -225,11 +251,11 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
 #define GT_CUDA_BODY_CONTROL GT_CUDA_WATCHED
 
 /* The function and its exported name, which are one: a program may compare addresses. */
-#define GT_CUDA_WRAPPER(api, result, name, kind, bytes, parameters, arguments)                     \
+#define GT_CUDA_WRAPPER(api, result, name, kind, bytes, parameters, arguments, ...)                \
     typedef result name##_fn parameters;                                                           \
     static result on_##name parameters                                                             \
     {                                                                                              \
-        GT_CUDA_BODY_##kind(api, I_##name, name, arguments, result, bytes);                        \
+        GT_CUDA_BODY_##kind(api, I_##name, name, arguments, result, bytes, ##__VA_ARGS__);         \
     }                                                                                              \
     GT_EXPORT name##_fn name __attribute__((alias("on_" #name)));
 

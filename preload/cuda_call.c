@@ -62,6 +62,9 @@ int gt_cuda_begin(const struct gt_cuda_info *info)
 {
     if (unlikely(!gt_source_on(GT_SOURCE_CUDA)))
         return GT_CUDA_OFF;
+    /* a context takes its events along */
+    if (unlikely(info->kind == GT_CUDA_CONTEXT || info->kind == GT_CUDA_SYNC))
+        gt_cuda_events_collect(1);
     return gt_push_call(TAG, info->key);
 }
 

@@ -455,5 +455,6 @@ GT_EXPORT int dlclose(void *handle)
         return -1;
     result = real(handle);
     gt_stacks_unloaded();
+    gt_python_look();
     return result;
 }

@@ -108,6 +108,7 @@ $(B)/apps/%: tests/apps/%.c
 $(B)/apps/%: tests/apps/%.cpp
 	@mkdir -p $(@D)
 	$(call say,APP)$(CXX) -std=c++17 $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) $(SANFLAGS) -O1 -g $(APPFLAGS_$*) -MMD -MP -MF $@.d -o $@ $< -pthread -ldl $(APPLIBS_$*)
+-include tests/sim/flags.mk
 -include tests/apps/flags.mk
 -include tests/sim/cudart/build.mk
 
@@ -133,7 +134,7 @@ $(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(STACK_OBJ) -ldl
 
 unit: $(UNIT) ## the Check suites, not run
-apps: $(APPS) ## the client programs of the end-to-end tests
+apps: $(APPS) sim ## the client programs of the end-to-end tests
 
 # Prints `N passed, N failed, N skipped` over the Check suites and pytest, and fails if one failed.
 check: all unit apps ## unit suites and end-to-end tests; SAN=address,undefined or SAN=thread with sanitizers

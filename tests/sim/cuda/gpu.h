@@ -140,7 +140,8 @@ struct gtsim_resource {
 };
 
 /* Who listens. Functions that are NULL are not called. `activity` comes when the clock has reached
-   its end, in order of ends within a device, from whatever call finds it so (or gtsim_poll). */
+   its end, in order of ends (but for those that several threads hand out at once), from whatever
+   call finds it so (or gtsim_poll). */
 struct gtsim_listener {
     void (*enter)(struct gtsim_call *call);
     void (*leave)(struct gtsim_call *call);
@@ -156,6 +157,10 @@ const struct gtsim_listener *gtsim_attach(const struct gtsim_listener *listener)
    call that nobody listens to costs one load. */
 void gtsim_enter(struct gtsim_call *call);
 void gtsim_leave(struct gtsim_call *call, int result);
+
+/* For the runtime: the error that GTSIM_FAIL="cudaMalloc:3=2,..." wants of this call of that
+ * function, 0: none. */
+int gtsim_failure(const char *name);
 
 uint64_t gtsim_now(void);
 /* Turns the virtual clock on (wall: sleeps) and hands out what ended by then. */
@@ -174,7 +179,7 @@ uint32_t gtsim_graph_id(CUgraph graph);   /* 0: not a graph */
 uint32_t gtsim_exec_id(CUgraphExec exec); /* as in gtsim_activity.graph_id */
 uint64_t gtsim_node_id(CUgraphNode node); /* 0: not a node; graph id << 32 | index */
 
-/* What is allocated on a device now: every kind that lies there, pools' reserve included. */
+/* What is allocated on a device now: every kind that lies there. */
 uint64_t gtsim_memory_used(int device);
 /* Kernels that ended so far, on every device: for tests that count without a listener. */
 uint64_t gtsim_kernels(void);

@@ -32,6 +32,10 @@ JANSSON_CFLAGS := $(shell $(PKG_CONFIG) --cflags jansson 2>/dev/null)
 JANSSON_LIBS := $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null)
 CHECK_CFLAGS := $(shell $(PKG_CONFIG) --cflags check 2>/dev/null)
 CHECK_LIBS := $(shell $(PKG_CONFIG) --libs check 2>/dev/null)
+# names of functions, in the report only; libiberty has no .pc
+LZMA_LIBS := $(shell $(PKG_CONFIG) --libs liblzma 2>/dev/null)
+IBERTY_LIBS := $(shell $(CC) -E -include libiberty/demangle.h -x c /dev/null >/dev/null 2>&1 && echo -liberty)
+CLI_LIBS = $(JANSSON_LIBS) $(LZMA_LIBS) $(IBERTY_LIBS) -lm -ldl
 NVTX_INCLUDE := $(shell scripts/nvtx-include 2>/dev/null)
 need = $(if $($(1)),,$(error $(2) is missing: install the Debian package $(3), or run scripts/bootstrap))
 
@@ -49,6 +53,9 @@ TESTCORE_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out core/config.c core
 # the unwinder: needs nothing else of core
 STACK_OBJ := $(patsubst %,$(B)/obj/lib/core/%.o,eh_find eh_frame eh_rows rules trie unwind unwind_fallback unwind_where)
 
+# the walk over Python frames, which tests/python/walk.py loads into each interpreter
+PYWALK_OBJ := $(patsubst %.c,$(B)/obj/lib/%.o,$(wildcard preload/python*.c) preload/elf_symbol.c core/trie.c core/strings.c)
+
 # and the sources of events with it: an archive, so that a suite gets only what it names. Not what
 # would stand in front of libc in the suite itself
 TESTPRELOAD_OBJ := $(patsubst %.c,$(B)/obj/test/%.o,$(filter-out preload/dl.c preload/exit.c preload/init.c,$(PRELOAD_SRC)))
@@ -60,7 +67,7 @@ APPS := $(patsubst tests/apps/%.c,$(B)/apps/%,$(wildcard tests/apps/*.c)) \
 # each is a program for scripts/bench
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 
-.PHONY: all help check check-aarch64 unit apps bench lint install uninstall clean
+.PHONY: all help check check-aarch64 check-pythons unit apps bench lint install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(B)/gputally $(B)/libgputally.so ## build/gputally and build/libgputally.so (V=1 shows the commands)
@@ -68,13 +75,13 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
 $(B)/gputally: $(CLI_OBJ)
-	$(call say,LINK)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON_LIBS) -lm -ldl
+	$(call say,LINK)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
 
 # The version script is anonymous and made from the hook tables: a named node would hide our wrappers
 # from references that ask for a version.
 $(B)/exports.map: $(DEFS) Makefile
 	@mkdir -p $(@D)
-	$(call say,GEN){ echo '{ global:'; sed -n 's/^\(HOOK\|EXPORT\)(\([A-Za-z0-9_]*\).*/  \2;/p' $(DEFS) | sort -u; echo '  local: *; };'; } > $@
+	$(call say,GEN){ echo '{ global:'; sed -n 's/^\(HOOK\|WIDE\|EXPORT\)(\([A-Za-z0-9_]*\).*/  \2;/p' $(DEFS) | sort -u; echo '  local: *; };'; } > $@
 
 $(B)/libgputally.so: $(LIB_OBJ) $(B)/exports.map
 	$(call say,LINK)$(CC) $(SANFLAGS) $(LIB_LDFLAGS) $(LDFLAGS) -Wl,--version-script=$(B)/exports.map -o $@ $(LIB_OBJ) $(LIB_LIBS)
@@ -87,6 +94,8 @@ $(B)/obj/lib/preload/dl.o: ALL_CFLAGS += -O2 -fno-sanitize=all
 
 $(B)/obj/cli/%.o: %.c
 	$(call need,JANSSON_LIBS,jansson,libjansson-dev)
+	$(call need,LZMA_LIBS,liblzma,liblzma-dev)
+	$(call need,IBERTY_LIBS,libiberty,libiberty-dev)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS) $(JANSSON_CFLAGS) $(ALL_CFLAGS) -c -o $@ $<
 
@@ -100,7 +109,7 @@ $(TESTPRELOAD): $(TESTPRELOAD_OBJ)
 $(B)/tests/%: tests/unit/%.c $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(TESTPRELOAD)
 	$(call need,CHECK_LIBS,check,check)
 	@mkdir -p $(@D)
-	$(call say,TEST)$(CC) $(CPPFLAGS) -DGT_TEST_CLOCK $(JANSSON_CFLAGS) $(CHECK_CFLAGS) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(TESTPRELOAD) $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(CHECK_LIBS) $(JANSSON_LIBS) -lm -pthread -ldl
+	$(call say,TEST)$(CC) $(CPPFLAGS) -DGT_TEST_CLOCK $(JANSSON_CFLAGS) $(CHECK_CFLAGS) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(TESTPRELOAD) $(TESTCORE_OBJ) $(REPORT_LIB_OBJ) $(CHECK_LIBS) $(CLI_LIBS) -pthread
 
 $(B)/apps/%: tests/apps/%.c
 	@mkdir -p $(@D)
@@ -124,16 +133,39 @@ $(foreach c,g++ clang++,$(if $(shell command -v $c 2>/dev/null),$(foreach o,O0 O
     $(eval $(call maze,$c,$o,fp,-fno-omit-frame-pointer))$(eval $(call maze,$c,$o,nofp,-fomit-frame-pointer)))))
 $(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
 
+# The files that the suites of symbols read.
+$(B)/symbols/made: $(wildcard tests/symbols/*)
+	$(call say,FILES)tests/symbols/make $(@D)
+$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile $(B)/tests/test_lines: | $(B)/symbols/made
+
+$(B)/tests/pywalk.so: tests/python/walk.c $(PYWALK_OBJ)
+	@mkdir -p $(@D)
+	$(call say,TEST)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -shared -o $@ $< $(PYWALK_OBJ) -pthread $(LIB_LIBS)
+
 $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm
+
+# has the stub driver that the client programs have
+$(B)/bench/launch: $(B)/apps/cuda/libcuda.so.1
 
 # the unwinder as the library has it, in a program
 $(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(STACK_OBJ) -ldl
 
-unit: $(UNIT) ## the Check suites, not run
+# a whole hooked call, likewise
+CORE_OBJ := $(patsubst %.c,$(B)/obj/lib/%.o,$(CORE_SRC))
+$(B)/bench/hooked: tests/bench/hooked.c $(CORE_OBJ)
+	@mkdir -p $(@D)
+	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(CORE_OBJ) -pthread -ldl
+
+# the report's table of functions, in a program
+$(B)/bench/symbols: tests/bench/symbols.c $(REPORT_LIB_OBJ)
+	@mkdir -p $(@D)
+	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(REPORT_LIB_OBJ) $(CLI_LIBS)
+
+unit: $(UNIT) $(B)/tests/pywalk.so ## the Check suites, not run
 apps: $(APPS) sim ## the client programs of the end-to-end tests
 
 # Prints `N passed, N failed, N skipped` over the Check suites and pytest, and fails if one failed.
@@ -142,6 +174,10 @@ check: all unit apps ## unit suites and end-to-end tests; SAN=address,undefined 
 
 check-aarch64: ## the suites of core, built for aarch64 and run by qemu-user, where both are here
 	@scripts/check-aarch64 $(B)
+
+# Versions that are not here come from Debian, into build/pythons; ALL=1: Debian's of all
+check-pythons: $(B)/tests/pywalk.so ## the walk over Python frames, in every Python from 3.9 to 3.14
+	@scripts/check-pythons $(B)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck
 	@scripts/lint
@@ -175,5 +211,5 @@ bench: all $(BENCH) ## what a range costs, as ratios and instructions
 clean: ## removes the build folder
 	rm -rf $(B)
 
-# build/torch holds others' folders of such names
--include $(shell test -d $(B) && find $(B) -name torch -prune -o -type f -name '*.d' -print)
+# build/torch and build/pythons hold others' folders of such names
+-include $(shell test -d $(B) && find $(B) \( -name torch -o -name pythons \) -prune -o -type f -name '*.d' -print)

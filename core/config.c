@@ -35,7 +35,8 @@ enum type {
     SOURCES,
     WINDOW,
     SECONDS,
-    SIGNAL
+    SIGNAL,
+    STACKS
 };
 
 #define OPTION(name, type, fallback, option, help) OPT_##name,
@@ -71,6 +72,13 @@ static const struct word source_words[] = {
 #include "core/sources.def"
 #undef SOURCE
     {NULL, 0}};
+static const struct word stack_words[] = {{"0", 0},
+                                          {"1", GT_STACKS_PYTHON | GT_STACKS_NATIVE},
+                                          {"native", GT_STACKS_NATIVE},
+                                          {"none", 0},
+                                          {"python", GT_STACKS_PYTHON},
+                                          {"ranges", GT_STACKS_RANGES},
+                                          {NULL, 0}};
 static const struct word format_words[] = {{"table", GT_FORMAT_TABLE},
                                            {"json", GT_FORMAT_JSON},
                                            {"csv", GT_FORMAT_CSV},
@@ -494,6 +502,13 @@ static void parse_one(struct gt_config *c, int option, const char *v)
         c->snapshot_signal = gt_config_signal(v);
         if (!c->snapshot_signal)
             warn_text(c, option, v, "give USR1, USR2, HUP, QUIT or RTMIN+N");
+        break;
+    case STACKS:
+        if (parse_words(c, option, v, stack_words, 0, &bits))
+            break;
+        if (bits == GT_STACKS_RANGES) /* of the usual kinds */
+            bits |= GT_STACKS_PYTHON | GT_STACKS_NATIVE;
+        c->stacks = bits;
         break;
     case WINDOW:
         if (gt_config_window(v, &c->window, &s))

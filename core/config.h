@@ -49,6 +49,14 @@ int gt_config_seconds(const char *s, size_t n, uint64_t *ns);
  * with. Pure. */
 int gt_config_signal(const char *name);
 
+/* GPUTALLY_WITH_STACK: what stacks are made of, and whose calls have one besides PyTorch's
+ * operators and the calls of a device's API. */
+enum gt_stacks {
+    GT_STACKS_PYTHON = 1,
+    GT_STACKS_NATIVE = 2,
+    GT_STACKS_RANGES = 4, /* annotations too */
+};
+
 struct gt_config {
     /* all strings point into `text`, or are constants */
     const char *output;            /* %q{VAR} and %r expanded, the rest left for the report house */
@@ -66,6 +74,7 @@ struct gt_config {
     uint32_t ring_records; /* 0 or a power of two */
     uint32_t sources;      /* bit 1 << enum gt_source */
     uint32_t formats;      /* enum gt_format, 0: none */
+    uint32_t stacks;       /* enum gt_stacks, 0: none */
     int rank;              /* -1: none */
     int log;               /* 0, 1, 2 */
     int children, disable, quiet, record_shapes;

@@ -10,6 +10,7 @@
 #include "core/say.h"
 #include "core/session.h"
 #include "core/slot.h"
+#include "core/stacks.h"
 #include "core/sys.h"
 #include "core/thread.h"
 #include "core/window.h"
@@ -50,6 +51,7 @@ static void init(void)
     if (gt_sys(SYS_madvise, (long)&gt_fork, sizeof gt_fork, MADV_WIPEONFORK, 0, 0, 0) < 0)
         pthread_atfork(NULL, NULL, wipe_in_child);
     gt_window_init();
+    gt_stacks_init();
     gt_fork_init();
     gt_slot_init();
 }
@@ -74,6 +76,12 @@ int gt_source_on(uint32_t source)
     return !gt_config.disable && (gt_config.sources >> source & 1);
 }
 
+/* Ranges that have stacks take the slow way too, but only from the way that knows the clock. */
+static uint32_t tsc_go(uint32_t go)
+{
+    return gt_clock_kind == GT_CLOCK_TSC && !(gt_config.stacks & GT_STACKS_RANGES) ? go : 0;
+}
+
 /* A window that shuts by itself has no thread of ours to do it: every call looks at the time. */
 static uint32_t wanted_go(void)
 {
@@ -86,7 +94,7 @@ void gt_pause_apply(void)
 {
     uint32_t go = wanted_go(), now;
     for (;; go = now) { /* until what was stored last is what is wanted, whoever stores too */
-        atomic_store(&gt_fork.go_tsc, gt_clock_kind == GT_CLOCK_TSC ? go : 0);
+        atomic_store(&gt_fork.go_tsc, tsc_go(go));
         atomic_store(&gt_fork.go, go);
         if ((now = wanted_go()) == go)
             return;

@@ -36,7 +36,7 @@ union gt_fork_page {
     struct {
         _Atomic uint32_t go; /* generation of the session, 0: take the slow path */
         _Atomic uint32_t
-            go_tsc; /* the same where the clock is the TSC, else 0: one check for both */
+            go_tsc; /* the same where the clock is the TSC and ranges have no stacks, else 0 */
         _Atomic uint32_t phase; /* enum gt_phase */
     };
     char page[GT_PAGE];

@@ -26,11 +26,16 @@ static find_object_fn *find_object;
 
 void gt_module_prepare(void)
 {
+    static int done;
+    /* relaxed: looking twice does no harm */
+    if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+        return;
     find_object = (find_object_fn *)dlvsym(RTLD_DEFAULT, "_dl_find_object", "GLIBC_2.35");
 }
 
 /* Takes the readable segments and the unwind data's place from the program headers. */
-static int take(struct gt_module *m, uintptr_t base, const ElfW(Phdr) * ph, size_t n, uintptr_t pc)
+static int take(struct gt_eh_module *m, uintptr_t base, const ElfW(Phdr) * ph, size_t n,
+                uintptr_t pc)
 {
     int inside = 0;
 
@@ -57,7 +62,7 @@ static int take(struct gt_module *m, uintptr_t base, const ElfW(Phdr) * ph, size
 
 struct look {
     uintptr_t pc;
-    struct gt_module *m;
+    struct gt_eh_module *m;
     int found; /* 1 or -ENOENT once the module was seen, 0 before */
 };
 
@@ -78,7 +83,7 @@ static int each(struct dl_phdr_info *info, size_t size, void *arg)
 
 /* The program headers where the loader's answer gives only the module: behind the ELF header, which
  * is the first thing mapped. Whole in the first page, or we ask the slow way. */
-static int by_header(const struct found *f, uintptr_t pc, struct gt_module *m)
+static int by_header(const struct found *f, uintptr_t pc, struct gt_eh_module *m)
 {
     const ElfW(Ehdr) *e = f->map_start;
     const size_t page = 4096;
@@ -95,7 +100,7 @@ static int by_header(const struct found *f, uintptr_t pc, struct gt_module *m)
     return 0;
 }
 
-int gt_module_find(uintptr_t pc, struct gt_module *m)
+int gt_module_find(uintptr_t pc, struct gt_eh_module *m)
 {
     struct found f;
 
@@ -108,6 +113,12 @@ int gt_module_find(uintptr_t pc, struct gt_module *m)
     struct look l = {.pc = pc, .m = m};
     dl_iterate_phdr(each, &l);
     return l.found == 1 ? 0 : -ENOENT;
+}
+
+int gt_module_may_hold(uintptr_t pc)
+{
+    struct found f;
+    return !find_object || find_object((void *)pc, &f) == 0;
 }
 
 static int first(struct dl_phdr_info *info, size_t size, void *arg)

@@ -7,7 +7,7 @@
 /* larger frames do not fit a rule (rules.h) and are rare enough for libunwind */
 #define MAX_OFF ((1 << 21) - 8)
 
-static struct gt_in open_at(const struct gt_module *m, const unsigned char *p)
+static struct gt_in open_at(const struct gt_eh_module *m, const unsigned char *p)
 {
     for (int i = 0; i < m->spans; i++)
         if (p >= m->span[i].lo && p < m->span[i].hi)
@@ -18,7 +18,7 @@ static struct gt_in open_at(const struct gt_module *m, const unsigned char *p)
 /* ---- finding the entry ---- */
 
 /* Where the FDE that may cover pc begins: binary search in the sorted table behind the header. */
-static const unsigned char *search(const struct gt_module *m, uintptr_t pc)
+static const unsigned char *search(const struct gt_eh_module *m, uintptr_t pc)
 {
     struct gt_in in = open_at(m, m->hdr);
     uint64_t data = (uint64_t)(uintptr_t)m->hdr;
@@ -50,7 +50,7 @@ static const unsigned char *search(const struct gt_module *m, uintptr_t pc)
 }
 
 /* An entry's body: behind its length, ending where the length says. */
-static struct gt_in body(const struct gt_module *m, const unsigned char *at)
+static struct gt_in body(const struct gt_eh_module *m, const unsigned char *at)
 {
     struct gt_in in = open_at(m, at);
     uint64_t len = gt_get(&in, 4);
@@ -61,7 +61,7 @@ static struct gt_in body(const struct gt_module *m, const unsigned char *at)
     return in;
 }
 
-static int read_cie(const struct gt_module *m, const unsigned char *at, struct gt_cie *c)
+static int read_cie(const struct gt_eh_module *m, const unsigned char *at, struct gt_cie *c)
 {
     struct gt_in in = body(m, at);
     char aug[8] = "";
@@ -171,7 +171,7 @@ static void judge(const struct gt_row *row, struct gt_cfi *out)
         out->kind = GT_CFI_SIMPLE;
 }
 
-void gt_cfi_find(const struct gt_module *m, uintptr_t pc, struct gt_cfi *out)
+void gt_cfi_find(const struct gt_eh_module *m, uintptr_t pc, struct gt_cfi *out)
 {
     struct gt_cie cie;
     struct gt_row row;

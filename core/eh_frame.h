@@ -15,7 +15,7 @@
 enum { GT_MODULE_SPANS = 8 };
 
 /* A loaded module: what of it may be read. */
-struct gt_module {
+struct gt_eh_module {
     uintptr_t start;          /* lowest address */
     const unsigned char *hdr; /* .eh_frame_hdr */
     int spans;
@@ -24,12 +24,15 @@ struct gt_module {
     } span[GT_MODULE_SPANS]; /* readable segments */
 };
 
-/* Looks for _dl_find_object. Once, before the first gt_module_find; calls dlvsym. */
+/* Looks for _dl_find_object, at the first call. Before the first gt_module_find; calls dlvsym. */
 void gt_module_prepare(void);
 
 /* Finds the module that holds `pc`. 0; -ENOENT: none, or one without unwind data. Where glibc has
  * _dl_find_object no lock is taken; before, dl_iterate_phdr takes the loader's list lock. */
-int gt_module_find(uintptr_t pc, struct gt_module *m);
+int gt_module_find(uintptr_t pc, struct gt_eh_module *m);
+
+/* 0: certainly none holds `pc`. Where that can't be told without a lock the answer is 1. */
+int gt_module_may_hold(uintptr_t pc);
 
 /* How many modules the loader has taken away so far. Takes the loader's list lock. */
 uint64_t gt_module_unloads(void);
@@ -57,6 +60,6 @@ struct gt_cfi {
 
 /* The rule at `pc`, an address inside the instruction that is being executed: for a return address,
  * one less. */
-void gt_cfi_find(const struct gt_module *m, uintptr_t pc, struct gt_cfi *out);
+void gt_cfi_find(const struct gt_eh_module *m, uintptr_t pc, struct gt_cfi *out);
 
 #endif

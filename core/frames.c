@@ -307,7 +307,9 @@ void gt_frame_close_async(struct gt_thread *t, uint32_t i, uint64_t now)
                               .shapes = gt_session_text(n->shapes),
                               .overload = gt_session_text(n->overload),
                               .scope = n->scope};
-    struct gt_link *async = gt_tree_child(t, t->root, link->tag | GT_LINK_KIND(GT_KIND_ASYNC), &a);
+    const struct gt_stack_ids stack = {n->stack, n->python};
+    struct gt_link *async =
+        gt_tree_child_at(t, t->root, link->tag | GT_LINK_KIND(GT_KIND_ASYNC), &a, stack);
     if (!async) /* a folded name is no longer the one that was judged */
         async = t->other;
     if (f->held.record)
@@ -342,6 +344,16 @@ int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t n
     if (gt_window_open > 0)
         t->slot->unbalanced++;
     return -1;
+}
+
+struct gt_node *gt_frame_node(const struct gt_thread *t, uint32_t group)
+{
+    for (uint32_t i = t->deep ? 0 : depth_of(t); i-- > 0;) {
+        const struct gt_frame *f = gt_frame_at(t, i);
+        if ((f->group & GT_GROUP_MASK) == group && !f->token)
+            return f->flags & GT_FRAME_SILENT ? NULL : ((struct gt_link *)f->link)->node;
+    }
+    return NULL;
 }
 
 int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token)

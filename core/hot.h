@@ -90,7 +90,32 @@ GT_HOT void gt_hot_add64(_Atomic uint64_t *word, uint64_t n)
 
 /* ---- push and pop ---- */
 
-/* Opens the range with the thread in hand. `tsc` is a constant: the clock it is compiled for. */
+/* Opens a range of the node c below t->cur with the thread in hand. Constants: `tsc`, the clock it
+ * is compiled for, and `call`, 1 for a call of an API (gt_push_call): its level over ranges of
+ * others is 0, without a search. */
+GT_HOT int gt_hot_open(struct gt_thread *t, struct gt_link *c, gt_tag tag, int tsc, int call)
+{
+    t->cur->last = c;
+    struct gt_frame *below = t->top, *f = below + 1;
+    uint32_t group = c->group, level = 0;
+    if (unlikely(below == t->limit))
+        return gt_push_frame_slowly(t, c, tag);
+    if (likely(below->group == group))
+        level = below->level + 1;
+    else if (unlikely(below->group && !call)) /* of another group: the level must be searched */
+        return gt_push_frame_slowly(t, c, tag);
+    f->kid_ticks = 0;
+    f->link = c;
+    memcpy(&f->record, &c->record, sizeof f->record + sizeof f->group); /* and the group */
+    f->level = level; /* token and flags are 0 above the top */
+    t->top = f;
+    t->cur = c;
+    f->t0 = gt_hot_clock(tsc); /* last: our own work is not in the range */
+    gt_hot_add32(&t->slot->depth, 1);
+    gt_leave(t);
+    return (int)level;
+}
+
 GT_HOT int gt_hot_push_in(struct gt_thread *t, gt_tag tag, const char *name, gt_push_miss *miss,
                           int tsc)
 {
@@ -104,25 +129,7 @@ GT_HOT int gt_hot_push_in(struct gt_thread *t, gt_tag tag, const char *name, gt_
             return miss(tag, name);
         }
     }
-    parent->last = c;
-    struct gt_frame *below = t->top, *f = below + 1;
-    uint32_t group = c->group, level = 0;
-    if (unlikely(below == t->limit))
-        return gt_push_frame_slowly(t, c, tag);
-    if (likely(below->group == group))
-        level = below->level + 1;
-    else if (unlikely(below->group)) /* another source or domain: the level must be searched */
-        return gt_push_frame_slowly(t, c, tag);
-    f->kid_ticks = 0;
-    f->link = c;
-    memcpy(&f->record, &c->record, sizeof f->record + sizeof f->group); /* and the group */
-    f->level = level; /* token and flags are 0 above the top */
-    t->top = f;
-    t->cur = c;
-    f->t0 = gt_hot_clock(tsc); /* last: our own work is not in the range */
-    gt_hot_add32(&t->slot->depth, 1);
-    gt_leave(t);
-    return (int)level;
+    return gt_hot_open(t, c, tag, tsc, 0);
 }
 
 GT_HOT int gt_hot_push(gt_tag tag, const char *name, gt_push_miss *miss)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define GT_MAGIC "GPUTALLY"
-#define GT_LAYOUT_VERSION 2u
+#define GT_LAYOUT_VERSION 3u
 
 /* Offset in the file divided by GT_ALIGN; 0 means "none" (the header lies there). */
 typedef uint32_t gt_ref;
@@ -84,6 +84,109 @@ struct gt_name {
     uint32_t id; /* category number, or OS thread id */
 };
 
+/* ---- stacks: a trie of frames for each slot (core/trie.h writes it) ---- */
+
+/* Ids below GT_TRIE_FIRST are no frames, but what lies below the outermost one. */
+enum gt_trie_root {
+    GT_TRIE_ROOT = 0,      /* nothing: the stack is whole. As a stack's id: no stack */
+    GT_TRIE_OTHER = 1,     /* stacks for which there was no memory, or too many of one node */
+    GT_TRIE_TRUNCATED = 2, /* more frames than the limit */
+    GT_TRIE_CUT = 3,       /* more frames, but no way to tell where they are */
+    GT_TRIE_FIRST = 4,
+};
+
+/* What a node's pc says. Plain: a return address, so the call is the instruction before it. */
+#define GT_TRIE_EXACT (UINT64_C(1) << 63)  /* the address of an instruction that was interrupted */
+#define GT_TRIE_PYTHON (UINT64_C(1) << 62) /* no address: a line of Python, see the next four */
+#define GT_TRIE_ENTRY                                                                              \
+    (UINT64_C(1) << 61) /* outermost frame of its call of the interpreter's loop */
+#define GT_TRIE_LINE(pc) ((uint32_t)((pc) >> 32) & 0xffffffu) /* 0: not known */
+#define GT_TRIE_CODE(pc) ((gt_ref)(pc))                       /* its struct gt_code */
+#define GT_TRIE_PYTHON_PC(code, line) (GT_TRIE_PYTHON | (uint64_t)((line)&0xffffffu) << 32 | (code))
+
+/* A frame below its caller's: stacks that begin alike share their beginning. */
+struct gt_trie_node {
+    uint64_t pc;     /* 0 for ids below GT_TRIE_FIRST */
+    uint32_t parent; /* id of the caller, smaller than its own */
+    uint32_t module; /* id of the struct gt_module that pc lies in; 0: none, or not known */
+};
+
+/* Nodes `first` to `first + capacity - 1`; how many there are is told by gt_slot.stack_count. */
+struct gt_trie_chunk {
+    gt_ref next; /* 0: none */
+    uint32_t first;
+    uint32_t capacity;
+    uint32_t reserved;
+    struct gt_trie_node nodes[];
+};
+
+/* A code object of Python. Immutable. */
+struct gt_code {
+    gt_ref file; /* co_filename */
+    gt_ref name; /* co_qualname, co_name before Python 3.11 */
+    uint32_t first_line;
+};
+
+/* A file that was mapped while a stack went through it. Immutable, linked from gt_header.modules,
+ * newest first. One that was unloaded and loaded again is another. */
+#define GT_BUILD_ID_MAX 32u
+struct gt_module {
+    gt_ref next;
+    uint32_t id;             /* 1, 2, 3, … */
+    gt_ref path;             /* as the loader has it; the program itself: its executable */
+    uint32_t build_id_bytes; /* 0: it has none */
+    uint64_t bias;           /* address - bias is the address in the file (ELF virtual address) */
+    uint64_t start, end;     /* of its mappings */
+    uint8_t build_id[GT_BUILD_ID_MAX];
+};
+
+/* ---- what devices did: kernels, copies, sets ---- */
+
+enum gt_activity_kind { GT_ACTIVITY_KERNEL = 1, GT_ACTIVITY_COPY = 2, GT_ACTIVITY_SET = 3 };
+enum gt_device_type { GT_DEVICE_CUDA = 1, GT_DEVICE_XPU = 2 };
+enum gt_activity_flags {
+    GT_ACTIVITY_LEGACY = 1, /* timed by a pair of events, not by the device's own records */
+    GT_ACTIVITY_FOLDED = 2, /* stands for many sizes of launches */
+};
+#define GT_ACTIVITY_NOBODY UINT32_MAX /* slot: who launched it is not known */
+
+/* How a kernel was launched. */
+struct gt_launch {
+    uint32_t grid[3], block[3];
+    uint32_t shared_static, shared_dynamic; /* bytes of a block */
+    uint32_t registers;                     /* of a thread */
+};
+
+/* All activities of one kind and name that one place in one slot's tree launched. Two cache
+ * lines. */
+struct gt_activity {
+    /* immutable once activity_count covers it */
+    uint32_t slot;   /* gt_slot.id; GT_ACTIVITY_NOBODY */
+    uint32_t node;   /* index there */
+    gt_ref name;     /* of a kernel as the linker knows it, else "Memcpy HtoD" and the like */
+    uint32_t device; /* number, of its kind of device */
+    uint8_t kind;    /* enum gt_activity_kind */
+    uint8_t source;  /* enum gt_source: whose API */
+    uint8_t flags;   /* enum gt_activity_flags */
+    uint8_t type;    /* enum gt_device_type */
+    struct gt_launch launch; /* of kernels; all 0: many */
+    /* counters */
+    uint64_t count;
+    uint64_t total_ns, min_ns, max_ns; /* from start to end on the device; min UINT64_MAX at 0 */
+    double sumsq_ns2;
+    uint64_t bytes;
+    uint64_t
+        delays; /* how many of them tell how long they waited from their launch to their start */
+    uint64_t delay_ns, delay_max_ns;
+};
+
+struct gt_activity_chunk {
+    gt_ref next;
+    uint32_t first, capacity; /* as in gt_node_chunk */
+    uint32_t reserved[13];
+    struct gt_activity activities[];
+};
+
 enum gt_node_kind {
     GT_KIND_ROOT = 0,    /* index 0 of every slot: never counted */
     GT_KIND_RANGE = 1,   /* push/pop on one thread */
@@ -126,7 +229,7 @@ struct gt_node {
     uint32_t category; /* 0: none */
     gt_ref shapes;     /* text "[[2, 3], []]"; 0: not recorded */
     gt_ref overload;   /* operator overload; 0: none */
-    uint32_t stack;    /* id in the slot's stack trie; 0: none */
+    uint32_t stack;    /* native frames: id in the slot's trie; 0: none */
     uint8_t source;    /* enum gt_source */
     uint8_t kind;      /* enum gt_node_kind */
     uint8_t scope;     /* enum gt_scope, or another RecordScope id */
@@ -141,9 +244,10 @@ struct gt_node {
     double sumsq_ticks; /* sum of squared durations, for the standard deviation */
     uint64_t bytes;
     uint64_t flops;
-    gt_ref extra; /* struct gt_extra, 0: none */
-    gt_ref op;    /* struct gt_op_stats, 0: none */
-    uint32_t reserved[4];
+    gt_ref extra;    /* struct gt_extra, 0: none */
+    gt_ref op;       /* struct gt_op_stats, 0: none */
+    uint32_t python; /* Python frames: id in the slot's trie; 0: none. Immutable like `stack` */
+    uint32_t reserved[3];
 };
 
 /* Nodes of a slot lie in chunks; chunk 0 holds indices 0..capacity-1, the next goes on from there.
@@ -186,7 +290,8 @@ struct gt_frame {
     uint64_t flops;
     struct gt_held held;
     uint32_t kids; /* operators that were opened right above it */
-    uint32_t reserved;
+    /* the writer's own: of a backward operator and all in it, the stack of the forward one */
+    uint32_t forward;
     uint32_t record; /* kind << 28 | node index, as in the ring */
     uint32_t group;  /* source << 24 | domain id: what a pop must match */
     uint32_t level;  /* open frames of the same group below */
@@ -292,6 +397,13 @@ struct gt_slot {
     uint64_t excluded;   /* calls left out by INCLUDE and EXCLUDE */
     _Atomic gt_ref async_free; /* entries that others ended: the writer's own list */
     uint32_t window;           /* windows that were shut when it was last used: see gt_header */
+    /* stacks */
+    _Atomic gt_ref stacks;        /* first gt_trie_chunk; 0: none */
+    _Atomic uint32_t stack_count; /* nodes of the trie, the roots counted */
+    uint32_t reserved;
+    uint64_t stack_missing;              /* calls without the stack that was asked for: no memory */
+    uint64_t stack_truncated, stack_cut; /* captures: see enum gt_trie_root */
+    uint64_t stack_folded;               /* calls counted under "other stacks" of their node */
 };
 
 #define GT_WINDOW_ENDS 64u
@@ -330,6 +442,13 @@ struct gt_header {
     /* lists */
     _Atomic gt_ref slots;
     _Atomic gt_ref names;
+    _Atomic gt_ref modules;    /* struct gt_module */
+    _Atomic gt_ref activities; /* first gt_activity_chunk; entry 0 is for what has no other place */
+    _Atomic uint32_t activity_count;
+    _Atomic uint64_t activity_seq; /* odd while one is being updated */
+    uint64_t activities_nobodys;   /* activities whose launch is not known */
+    uint64_t activities_lost;      /* that the device's own tool says it lost */
+    uint64_t launches_open;        /* at the end: launches without a record of what they did */
     _Atomic uint32_t slot_count;
     gt_ref base; /* folder that relative outputs are meant from; 0: cwd */
     _Atomic uint64_t lost[GT_LOST_KINDS];
@@ -351,6 +470,8 @@ struct gt_header {
 };
 
 _Static_assert(sizeof(struct gt_node) == 128, "two cache lines");
+_Static_assert(sizeof(struct gt_activity) == 128, "two cache lines");
+_Static_assert(sizeof(struct gt_activity_chunk) == 64, "keeps them aligned");
 _Static_assert(sizeof(struct gt_node_chunk) == 64, "keeps the nodes aligned");
 _Static_assert(sizeof(struct gt_frame) == 176, "no padding");
 _Static_assert(sizeof(struct gt_record) == 16, "no padding");

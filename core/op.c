@@ -10,7 +10,9 @@
 #include <string.h>
 #include "core/hot.h"
 #include "core/op_elsewhere.h"
+#include "core/op_forward.h"
 #include "core/session.h"
+#include "core/stacks.h"
 #include "core/window.h"
 
 /* The scope is part of who a node is: one name may be an operator and the user's own. */
@@ -113,9 +115,10 @@ static int text_is(gt_ref ref, const char *s)
     return s ? ref && strcmp(gt_session_text(ref), s) == 0 : !ref;
 }
 
-GT_HOT int is_op(const struct gt_link *c, gt_tag tag, const struct gt_op *op)
+GT_HOT int is_op(const struct gt_link *c, gt_tag tag, const struct gt_op *op,
+                 struct gt_stack_ids stack)
 {
-    if (c->tag != tag)
+    if (c->tag != tag || c->node->python != stack.python || c->node->stack != stack.native)
         return 0;
     if (likely(!op->shapes && !op->overload))
         return gt_hot_same(c, op->name);
@@ -123,17 +126,71 @@ GT_HOT int is_op(const struct gt_link *c, gt_tag tag, const struct gt_op *op)
            text_is(c->node->shapes, op->shapes) && text_is(c->node->overload, op->overload);
 }
 
-/* The thread is in hand: the slow path of everything unusual. */
-static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op)
+/* Where an operator is called from. */
+struct called {
+    struct gt_stack_ids ids;
+    uint32_t forward; /* for its frame: see there */
+};
+
+/* What the innermost operator has, counted or not: what is called by it in Python is in it too. */
+static uint32_t forward_below(const struct gt_thread *t)
+{
+    uint32_t depth = atomic_load_explicit(&t->slot->depth, memory_order_relaxed);
+    while (depth-- > 0) {
+        const struct gt_frame *f = gt_frame_at(t, depth);
+        if ((f->group & GT_GROUP_MASK) == GROUP)
+            return f->forward;
+    }
+    return 0;
+}
+
+/* Operators of the backward pass have the stack of the forward operator that made their node, and
+ * so have those that they call. Where it is not known they have their own, like all others. */
+GT_HOT struct called called_from(struct gt_thread *t, const struct gt_op *op,
+                                 const struct gt_regs *at)
+{
+    struct called c = {{0, 0}, 0};
+    if (unlikely(!gt_stack_how[GT_STACK_EITHER]))
+        return c;
+    int numbered = op->thread && op->sequence >= 0;
+    if (unlikely(op->scope == GT_SCOPE_BACKWARD))
+        c.forward = numbered ? gt_op_forward_get(t, op->thread, op->sequence) : 0;
+    else
+        c.forward = t->top->group == GT_GROUP_OP ? t->top->forward
+                    : t->top->group              ? forward_below(t)
+                                                 : 0;
+    if (unlikely(c.forward))
+        c.ids = gt_op_forward_ids(t, c.forward);
+    else
+        c.ids = gt_stacks_of(t, at, GT_STACK_EITHER, TAG(op->scope), op->name);
+    uint32_t id = c.ids.python ? c.ids.python : c.ids.native;
+    if (op->scope == GT_SCOPE_FUNCTION && numbered && id)
+        gt_op_forward_put(t, op->thread, op->sequence, id);
+    return c;
+}
+
+/* The thread is in hand: the slow path of everything unusual. Where it is called from is known
+ * already, or to be found from `at`. */
+static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op, struct called called,
+                               const struct gt_regs *at)
 {
     const struct gt_attr a = {
         .name = op->name, .shapes = op->shapes, .overload = op->overload, .scope = op->scope};
     int saved = errno;
     enum gt_step step = gt_window_step(t, TAG(op->scope), op->name);
     int silent = step == GT_STEP_OUT || gt_is_paused();
+    struct gt_link *c = NULL;
     t->slot->silent += (uint64_t)silent;
-    struct gt_link *c = silent ? NULL : gt_tree_child(t, t->cur, TAG(op->scope), &a);
+    if (!silent) {
+        if (at)
+            called = called_from(t, op, at);
+        c = gt_tree_child_at(t, t->cur, TAG(op->scope), &a, called.ids);
+    } else {
+        called.forward = forward_below(t);
+    }
     int level = gt_frame_push(t, c ? c : t->cur, GROUP, op->token, !c);
+    if (level >= 0)
+        t->top->forward = called.forward;
     if (level >= 0 && c)
         t->top->flops = op->flops;
     if (step)
@@ -145,6 +202,8 @@ static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op)
 
 int gt_op_push(const struct gt_op *given)
 {
+    const struct gt_regs at = GT_REGS_OF_CALLER();
+    struct called called = {{0, 0}, 0};
     struct gt_op op = *given;
     struct gt_thread *t = gt_enter();
     if (unlikely(!t)) {
@@ -152,7 +211,7 @@ int gt_op_push(const struct gt_op *given)
             return -1;
         if (atomic_load_explicit(&gt_op_ends, memory_order_relaxed))
             gt_op_collect_ends(t);
-        return push_slowly(t, &op);
+        return push_slowly(t, &op, called, &at);
     }
     if (unlikely(atomic_load_explicit(&gt_op_ends, memory_order_relaxed)))
         gt_op_collect_ends(t);
@@ -161,18 +220,19 @@ int gt_op_push(const struct gt_op *given)
     if (op.overload && !*op.overload)
         op.overload = NULL;
     gt_tag tag = TAG(op.scope);
+    called = called_from(t, &op, &at);
     struct gt_link *parent = t->cur, *last = parent->last, *c = last->after;
-    if (!is_op(c, tag, &op) && !is_op(c = last, tag, &op))
-        return push_slowly(t, &op);
+    if (!is_op(c, tag, &op, called.ids) && !is_op(c = last, tag, &op, called.ids))
+        return push_slowly(t, &op, called, NULL);
     struct gt_frame *below = t->top, *f = below + 1;
     if (unlikely(below == t->limit))
-        return push_slowly(t, &op);
+        return push_slowly(t, &op, called, NULL);
     if (likely(below->group == GT_GROUP_OP)) {
         if (unlikely(below->held.record))
             gt_count_held(t, &below->held);
         below->kids++;
     } else if (unlikely(below->group)) { /* another source's: see there */
-        return push_slowly(t, &op);
+        return push_slowly(t, &op, called, NULL);
     }
     parent->last = c;
     f->kid_ticks = 0;
@@ -181,7 +241,8 @@ int gt_op_push(const struct gt_op *given)
     f->record = c->record;
     f->group = GT_GROUP_OP;
     f->level = 0;
-    f->flops = op.flops; /* the rest is 0 above the top */
+    f->flops = op.flops;
+    f->forward = called.forward; /* the rest is 0 above the top */
     t->top = f;
     t->cur = c;
     t->ops++;
@@ -252,7 +313,7 @@ void gt_op_pop(uint64_t token)
     t->ops--;
     struct gt_record *after = gt_hot_ring(t, slot, t0, d, f->record);
     f->token = 0;
-    f->kids = 0;
+    f->kids = f->forward = 0;
     f->flops = 0;
     memset(f->self_memory, 0, sizeof f->self_memory + sizeof f->kid_memory);
     if (unlikely(after == t->ring_end))

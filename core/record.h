@@ -28,6 +28,14 @@ const char *gt_domain_name(uint32_t id);
  * memory for it has run out returns "(other)". NULL gives NULL. */
 const char *gt_keep(const char *text);
 
+/* Which stack a call has, as far as GPUTALLY_WITH_STACK asks for stacks. */
+enum gt_stack_want {
+    GT_STACK_NONE = 0,
+    GT_STACK_RANGE,  /* an annotation's: Python and native frames, if `ranges` are asked for */
+    GT_STACK_BOTH,   /* of a call of a device's API: Python and native frames */
+    GT_STACK_EITHER, /* an operator's: Python frames, native ones where there are none */
+};
+
 /* Everything a call may carry besides its name. Zero means "not given". */
 struct gt_attr {
     const char *name;     /* borrowed until return; NULL is recorded as "(null)" */
@@ -35,6 +43,7 @@ struct gt_attr {
     const char *overload; /* operator overload */
     uint64_t token;       /* object identity: a pop must carry the same */
     uint64_t bytes, flops;
+    uint8_t stack;     /* enum gt_stack_want */
     uint8_t scope;     /* enum gt_scope */
     uint8_t has_value; /* `value` counts */
     double value;      /* payload or counter sample: min, max, sum are kept */
@@ -51,6 +60,13 @@ int gt_push_attr(gt_tag tag, const struct gt_attr *a);
  * none (counted as unbalanced). */
 int gt_pop(uint32_t group);
 int gt_pop_token(uint32_t group, uint64_t token);
+
+/* A call of an API that we stand in front of: a range of scope FUNCTION that says at its end
+ * whether it failed, and how many bytes it allocated, copied or set. gt_push_call returns how many
+ * calls of the same source lie right below: those tell nothing of their own, so that bytes count
+ * once. */
+int gt_push_call(gt_tag tag, const char *name);
+int gt_pop_call(uint32_t group, uint64_t bytes, int failed);
 
 /* Opens a range that may end on any thread. Returns its id, 0 if it could not be kept. */
 uint64_t gt_start(gt_tag tag, const struct gt_attr *a);
@@ -85,6 +101,11 @@ struct gt_op {
     const char *overload; /* NULL or "": none */
     uint64_t token;       /* an address; gt_op_pop must carry the same */
     uint64_t flops;
+    /* Which node of the autograd graph it makes (scope FUNCTION) or is of (BACKWARD): its sequence
+     * number, which counts up in each thread, and PyTorch's number of the thread that made it. The
+     * operators of a node have the stack of the one that made it. 0, 0 or -1: not told. */
+    uint64_t thread;
+    int64_t sequence;
     uint8_t scope; /* RecordScope id */
 };
 /* Opens the operator. 0, or -1 when it could not be kept (then its pop is no error either). */
@@ -94,6 +115,9 @@ void gt_op_pop(uint64_t token);
 /* PyTorch allocated (> 0) or freed (< 0) `bytes`: of the innermost open range of this thread, and
  * of "[memory]" below it where no operator is open. */
 void gt_op_memory(int64_t bytes, enum gt_memory_kind kind);
+
+/* 1 if an operator was opened that is said to make this node, and is still remembered. */
+int gt_op_made(uint64_t thread, int64_t sequence);
 
 /* 1 while an operator is open on this thread. */
 int gt_op_open(void);

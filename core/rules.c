@@ -18,11 +18,11 @@ int gt_rules_init(unsigned bits, void *(*alloc)(size_t))
     if (!table)
         return -ENOMEM;
     for (size_t i = 0; i < n + PROBES; i++)
-        table[i].caller = &table[i];
-    gt_rules.shift = 64 - bits;
-    gt_rules.table = table;
+        __atomic_store_n(&table[i].caller, &table[i], __ATOMIC_RELAXED);
     gt_module_prepare();
-    gt_rules.unloads = gt_module_unloads();
+    __atomic_store_n(&gt_rules.unloads, gt_module_unloads(), __ATOMIC_RELAXED);
+    __atomic_store_n(&gt_rules.shift, 64 - bits, __ATOMIC_RELAXED);
+    __atomic_store_n(&gt_rules.table, table, __ATOMIC_RELEASE);
     gt_rules_forget();
     return 0;
 }
@@ -33,9 +33,19 @@ void gt_rules_forget(void)
     __atomic_fetch_add(&gt_rules.seed, GT_RULES_MIX, __ATOMIC_RELAXED);
 }
 
+int gt_rules_look(void)
+{
+    uint64_t now = gt_module_unloads();
+    if (__atomic_load_n(&gt_rules.unloads, __ATOMIC_ACQUIRE) == now)
+        return 0;
+    gt_rules_forget(); /* first: who sees the new count must see the new seed */
+    __atomic_store_n(&gt_rules.unloads, now, __ATOMIC_RELEASE);
+    return 1;
+}
+
 /* Has the loader taken modules away? Asked when a module is met for the first time since the last
  * change: one that lies where another lay is always such a one. */
-static void look_for_unloads(const struct gt_module *m)
+static void look_for_unloads(const struct gt_eh_module *m)
 {
     static uint64_t seen[256]; /* by hash, the last module met; relaxed: asking twice is harmless */
     uint64_t who = m->start ^ (uint64_t)(uintptr_t)m->hdr << 16 ^ gt_rules_seed();
@@ -43,18 +53,13 @@ static void look_for_unloads(const struct gt_module *m)
 
     if (__atomic_load_n(place, __ATOMIC_RELAXED) == who)
         return;
-    uint64_t now = gt_module_unloads();
-    if (__atomic_load_n(&gt_rules.unloads, __ATOMIC_ACQUIRE) == now) {
+    if (!gt_rules_look())
         __atomic_store_n(place, who, __ATOMIC_RELAXED);
-        return;
-    }
-    gt_rules_forget(); /* first: who sees the new count must see the new seed */
-    __atomic_store_n(&gt_rules.unloads, now, __ATOMIC_RELEASE);
 }
 
 /* Is `pc` where signal handlers return to? Unwind data may say so of anything; what we read then is
  * the kernel's frame, so its system call must be there. */
-static int is_sigreturn(const struct gt_module *m, uint64_t pc)
+static int is_sigreturn(const struct gt_eh_module *m, uint64_t pc)
 {
 #ifdef __x86_64__
     static const unsigned char code[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5}; /* rt_sigreturn */
@@ -72,7 +77,7 @@ static int is_sigreturn(const struct gt_module *m, uint64_t pc)
 /* 0: no module is there. */
 static uint64_t learn(uint64_t pc)
 {
-    struct gt_module m;
+    struct gt_eh_module m;
     struct gt_cfi c;
 
     if (gt_module_find(pc - 1, &m))

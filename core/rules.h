@@ -5,7 +5,7 @@
  * itself: `check` is address ^ value ^ seed. A torn or stale one gives another address and is no
  * match. The seed changes when code may have been unloaded, which makes every rule stale at once.
  *
- * How an unload is noticed: whoever sees a dlclose end calls gt_rules_forget. Beyond that, the
+ * How an unload is noticed: whoever sees a dlclose end calls gt_rules_look. Beyond that, the
  * first rule of a module that was not seen before asks the loader how many modules are gone; so
  * a module that took another's place unnoticed is found out at its first new return address. */
 #ifndef GT_RULES_H
@@ -56,11 +56,15 @@ struct gt_rules {
 extern struct gt_rules gt_rules __attribute__((visibility("hidden")));
 
 /* Makes room for 1 << `bits` rules, 32 bytes each, from `alloc` (zeroed memory that is never taken
- * back). 0 or -ENOMEM. Once, before the first capture. */
+ * back). 0 or -ENOMEM. Before the first capture; several threads may do it at once, each before its
+ * own, if `alloc` gives all of them the same memory. */
 int gt_rules_init(unsigned bits, void *(*alloc)(size_t bytes));
 
 /* All rules become stale. Cheap. Called after code was unloaded. */
 void gt_rules_forget(void);
+
+/* Likewise if the loader has taken modules away since it was asked last: then 1, else 0. */
+int gt_rules_look(void);
 
 static inline uint64_t gt_rules_seed(void)
 {

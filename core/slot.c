@@ -8,10 +8,12 @@
 #include "core/clock.h"
 #include "core/compat.h"
 #include "core/fork.h"
+#include "core/modules.h"
 #include "core/registry.h"
 #include "core/say.h"
 #include "core/session.h"
 #include "core/slot.h"
+#include "core/stacks.h"
 #include "core/strings.h"
 #include "core/sys.h"
 #include "core/thread.h"
@@ -162,7 +164,9 @@ static struct gt_thread *acquire(void)
     thread_name(name);
     /* the main thread's slot is its own: people look for it by name */
     struct gt_thread *t = is_main() ? NULL : reuse(name);
-    if (!t)
+    if (t)
+        gt_stacks_hand_over(t);
+    else
         t = make();
     if (!t) {
         lose(GT_LOST_MEMORY);
@@ -223,6 +227,7 @@ static void open_session(struct gt_thread *old)
     }
     if (*gt_config.warning && !child && !*gt_config.run_dir)
         gt_say(GT_SAY_WARNING, gt_config.warning); /* under `run` it has been said */
+    gt_modules_reset();
     gt_registry_replay();
     gt_window_session(child);
     if (child && old->generation && old->generation + 1 == gt_session.generation) {

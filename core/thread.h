@@ -6,6 +6,8 @@
 #include "core/core.h"
 #include "core/record.h"
 
+struct gt_stack;
+
 /* Private half of a node: how to find it and its children again. One cache line. The last three say
  * how to compare a name with it, eight bytes at a time: see gt_hot_same. */
 struct gt_link {
@@ -63,6 +65,10 @@ struct gt_thread {
     struct gt_table folds;       /* (parent, template) -> count, link of the folded node */
     char *pool, *pool_end;       /* private memory for links */
     gt_ref free_async;           /* entries of its start/end ranges that it may use again */
+    struct gt_stack *stack;      /* unwind.h; NULL until the first capture */
+    void *python;                /* likewise, see stacks.h */
+    int no_stack;                /* there was no memory for one */
+    struct gt_import *imports;   /* likewise, op_forward.c */
     struct gt_thread *next;      /* all threads of this session */
     void *fork_copy;             /* of the session, during a fork from inside a call: fork.c */
     struct gt_open
@@ -89,12 +95,20 @@ _Static_assert(GT_SOURCES << 24 <= GT_GROUP_STEP, "a source reaches into the fla
 #define GT_GROUP_OP ((uint32_t)GT_SOURCE_TORCH << 24 | GT_GROUP_TOKEN)
 #define GT_GROUP_IS_OP(group) (((group) & ~GT_GROUP_STEP) == GT_GROUP_OP)
 
+/* A call's stack: ids in the slot's trie, see stacks.h and enum gt_trie_root. */
+struct gt_stack_ids {
+    uint32_t native, python; /* 0: none */
+};
+
 /* ---- tree.c ---- */
 
 /* Finds or makes the child of `parent`; t->other when memory has run out. NULL: the name is left
  * out (INCLUDE, EXCLUDE), which has been counted. */
 struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
                               const struct gt_attr *a);
+/* Likewise, called from a certain place. Too many of these share a node of "other stacks". */
+struct gt_link *gt_tree_child_at(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
+                                 const struct gt_attr *a, struct gt_stack_ids stack);
 /* 1 if INCLUDE and EXCLUDE leave this name of n bytes out. */
 int gt_tree_left_out(gt_tag tag, const char *name, size_t n);
 /* Prepares the root and "(other)". Returns 0 or -ENOMEM. */
@@ -140,6 +154,9 @@ int gt_frame_push(struct gt_thread *t, struct gt_link *link, uint32_t group, uin
                   int silent);
 /* Closes the topmost frame of (group, token), wherever it lies. Returns its level or -1. */
 int gt_frame_pop(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now);
+/* The node that the topmost frame of `group` will count for; NULL if there is none, or it is
+ * silent, or the call it belongs to was too deep. */
+struct gt_node *gt_frame_node(const struct gt_thread *t, uint32_t group);
 /* 1 if a frame of (group, token) is open. */
 int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token);
 /* Takes the operator's frame number i out as a call that was not nested: an async one of the same
@@ -165,6 +182,9 @@ void gt_ring_wrap(struct gt_thread *t);
 /* Appends to the ring; any duration. */
 void gt_ring_put(struct gt_thread *t, enum gt_ring_kind kind, uint32_t node, uint64_t t0,
                  uint64_t duration);
+
+/* By enum gt_stack_want: what GPUTALLY_WITH_STACK makes of it (stacks.h), 0: no stack. */
+extern uint8_t gt_stack_how[4] GT_HIDDEN;
 
 /* ---- the door ---- */
 

@@ -11,6 +11,7 @@
 #define FOLD_NAMES                                                                                 \
     1024u /* names under one parent that are equal but for numbers, before they fold */
 #define FOLD_SHAPES 256u /* input shapes of one key under one parent */
+#define FOLD_STACKS 256u /* stacks likewise */
 #define FIRST_CHUNK 31u  /* with its head, 4 KiB */
 #define LAST_CHUNK 4096u
 
@@ -27,6 +28,7 @@ struct identity {
     gt_tag tag;
     const char *key, *shapes, *overload;
     size_t key_len, shapes_len, overload_len;
+    struct gt_stack_ids stack;
     uint8_t scope, flags;
 };
 
@@ -93,7 +95,7 @@ static uint32_t identity_hash(const struct gt_link *parent, const struct identit
         h = gt_hash(id->shapes, id->shapes_len, h);
     if (id->overload_len)
         h = gt_hash(id->overload, id->overload_len, h);
-    return h ^ id->flags;
+    return (h ^ id->flags) + id->stack.native * 0x9e3779b1u + id->stack.python * 0xc2b2ae3du;
 }
 
 static int is_child(const struct gt_link *c, const struct gt_link *parent,
@@ -103,7 +105,8 @@ static int is_child(const struct gt_link *c, const struct gt_link *parent,
         return 0;
     if (!c->node) /* a name that is left out */
         return strncmp(c->text, id->key, id->key_len) == 0 && !c->text[id->key_len];
-    return text_is(c->node->key, id->key, id->key_len) && c->node->flags == id->flags &&
+    return c->node->stack == id->stack.native && c->node->python == id->stack.python &&
+           text_is(c->node->key, id->key, id->key_len) && c->node->flags == id->flags &&
            text_is(c->node->shapes, id->shapes, id->shapes_len) &&
            text_is(c->node->overload, id->overload, id->overload_len);
 }
@@ -199,6 +202,8 @@ static struct gt_link *make(struct gt_thread *t, struct gt_link *parent, const s
     n->category = n->source == GT_SOURCE_TORCH ? 0 : (uint32_t)id->tag;
     n->shapes = shapes;
     n->overload = overload;
+    n->stack = id->stack.native;
+    n->python = id->stack.python;
     n->kind = (uint8_t)(GT_KIND_RANGE + ((id->tag >> 48) & 0xff));
     n->scope = id->scope;
     n->flags = id->flags;
@@ -342,11 +347,30 @@ static int fold(struct gt_thread *t, const struct gt_link *parent, struct identi
     return folded;
 }
 
+/* Likewise to its stack. The row stays the name's, so it is none that stands for many. */
+static int fold_stack(struct gt_thread *t, const struct gt_link *parent, struct identity *id)
+{
+    /* bits of a tag that no source has: a count of their own */
+    const gt_tag tag = id->tag | (gt_tag)1 << 63;
+    if ((!id->stack.native && !id->stack.python) ||
+        variants(t, parent, id->key, id->key_len, tag, FOLD_STACKS) < FOLD_STACKS)
+        return 0;
+    id->stack = (struct gt_stack_ids){GT_TRIE_OTHER, GT_TRIE_OTHER};
+    return 1;
+}
+
 struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
                               const struct gt_attr *a)
 {
+    return gt_tree_child_at(t, parent, tag, a, (struct gt_stack_ids){0, 0});
+}
+
+struct gt_link *gt_tree_child_at(struct gt_thread *t, struct gt_link *parent, gt_tag tag,
+                                 const struct gt_attr *a, struct gt_stack_ids stack)
+{
     char template[GT_TEMPLATE_MAX];
-    struct identity id = {.tag = tag, .key = a->name ? a->name : "(null)", .scope = a->scope};
+    struct identity id = {
+        .tag = tag, .key = a->name ? a->name : "(null)", .scope = a->scope, .stack = stack};
     id.key_len = gt_name_length(id.key);
     if (a->shapes && *a->shapes && gt_config.record_shapes) {
         id.shapes = a->shapes;
@@ -367,6 +391,11 @@ struct gt_link *gt_tree_child(struct gt_thread *t, struct gt_link *parent, gt_ta
     if (!c) {
         if (fold(t, parent, &id, template)) {
             t->slot->folded++;
+            hash = identity_hash(parent, &id);
+            c = find(t, parent, &id, hash);
+        }
+        if (!c && fold_stack(t, parent, &id)) {
+            t->slot->stack_folded++;
             hash = identity_hash(parent, &id);
             c = find(t, parent, &id, hash);
         }

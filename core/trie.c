@@ -42,7 +42,8 @@ static int grow(struct gt_trie *t)
     t->mask = capacity * 2 - 1;
     t->capacity = capacity;
     for (uint32_t id = GT_TRIE_FIRST; id < t->count; id++)
-        enter(t, id);
+        if (t->nodes[id].pc)
+            enter(t, id);
     c->first = old;
     c->capacity = more;
     /* release: a reader that follows the ref finds the chunk's head */
@@ -71,6 +72,8 @@ static uint32_t make(struct gt_trie *t, uint32_t parent, uint64_t pc)
         t->full = 1;
         return GT_TRIE_OTHER;
     }
+    if (t->memory.module)
+        n.module = t->memory.module(pc);
     t->nodes[id] = n;
     t->newest->nodes[id - t->newest->first] = n;
     enter(t, id);
@@ -89,4 +92,11 @@ uint32_t gt_trie_child_slowly(struct gt_trie *t, uint32_t parent, uint64_t pc)
         if (t->nodes[id].pc == pc && t->nodes[id].parent == parent)
             return id;
     return make(t, parent, pc);
+}
+
+void gt_trie_forget(struct gt_trie *t, int (*gone)(uint32_t))
+{
+    for (uint32_t id = GT_TRIE_FIRST; id < t->count; id++)
+        if (t->nodes[id].module && gone(t->nodes[id].module))
+            t->nodes[id].pc = 0;
 }

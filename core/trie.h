@@ -1,5 +1,5 @@
-/* Stacks as a tree: a node is a return address below its caller's node, so that stacks which begin
- * alike share their beginning. One trie a slot, written by the thread that owns the slot.
+/* Stacks as a tree, as layout.h has it: a node is a frame below its caller's. One trie a slot,
+ * written by the thread that owns the slot.
  *
  * The nodes are readers' data: append-only, a chunk is linked and a node complete before `count`
  * covers it (store-release). What only the writer needs lies in memory of its own. */
@@ -8,49 +8,28 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "core/layout.h"
 
-/* Ids below GT_TRIE_FIRST are not return addresses, but what lies below the outermost frame. */
-enum {
-    GT_TRIE_ROOT = 0,      /* nothing: the stack is whole. As a stack's id: no stack */
-    GT_TRIE_OTHER = 1,     /* stacks for which there was no memory */
-    GT_TRIE_TRUNCATED = 2, /* more frames than the limit */
-    GT_TRIE_CUT = 3,       /* more frames, but no way to tell where they are */
-    GT_TRIE_FIRST = 4,
-};
+struct gt_trie;
 
-/* In a node's pc: no return address, but an instruction that a signal interrupted. */
-#define GT_TRIE_EXACT (UINT64_C(1) << 63)
-
-struct gt_trie_node {
-    uint64_t pc;     /* a return address; 0 for ids below GT_TRIE_FIRST */
-    uint32_t parent; /* id of the caller, smaller than its own */
-    uint32_t reserved;
-};
-
-/* Nodes `first` to `first + capacity - 1`; how many there are is told by `count`. */
-struct gt_trie_chunk {
-    uint32_t next; /* ref of the next chunk, 0: none */
-    uint32_t first;
-    uint32_t capacity;
-    uint32_t reserved;
-    struct gt_trie_node nodes[];
-};
-
-/* Where memory comes from: zeroed, never given back; NULL when it is used up. */
+/* Where memory comes from: zeroed, never given back; NULL when it is used up. And modules. */
 struct gt_trie_memory {
     void *(*shared)(size_t bytes, uint32_t *ref); /* for readers: gt_session_alloc */
     void *(*own)(size_t bytes);                   /* gt_private_alloc */
+    uint32_t (*module)(uint64_t pc);              /* gt_modules_of; NULL: no node has one */
+    void (*unloaded)(struct gt_trie *);           /* gt_modules_forget, or NULL */
 };
 
 struct gt_trie {
-    struct gt_trie_node *nodes; /* the writer's copy: by id, with one empty behind the last */
-    uint32_t *table;            /* ids by hash of (parent, pc), 0: empty; at most half full */
+    /* the writer's copy: by id, with one empty behind the last. pc 0: not to be found */
+    struct gt_trie_node *nodes;
+    uint32_t *table; /* ids by hash of (parent, pc), 0: empty; at most half full */
     uint32_t mask;
     uint32_t count;       /* nodes so far */
     uint32_t capacity;    /* of `nodes` */
     uint32_t first_chunk; /* ref */
     uint32_t full;        /* 1: no memory for more */
-    uint32_t reserved;
+    uint32_t gone;        /* modules that were gone at the last look */
     struct gt_trie_memory memory;
     struct gt_trie_chunk *newest;
 };
@@ -68,6 +47,10 @@ static inline uint32_t gt_trie_child(struct gt_trie *t, uint32_t parent, uint64_
     const struct gt_trie_node *n = &t->nodes[parent + 1];
     return n->pc == pc && n->parent == parent ? parent + 1 : gt_trie_child_slowly(t, parent, pc);
 }
+
+/* Nodes of modules for which `gone` is not 0 are never found again: what lies in their place now is
+ * something else. Readers still see them. */
+void gt_trie_forget(struct gt_trie *t, int (*gone)(uint32_t module));
 
 static inline const struct gt_trie_node *gt_trie_node(const struct gt_trie *t, uint32_t id)
 {

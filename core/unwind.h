@@ -12,6 +12,7 @@
 #ifndef GT_UNWIND_H
 #define GT_UNWIND_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <ucontext.h>
 #include "core/trie.h"
@@ -49,7 +50,7 @@ struct gt_kept_slot {
 };
 
 /* A step of the walk that is going on. */
-struct gt_step {
+struct gt_stack_step {
     uint64_t pc, sp, fp;
     uint64_t rule;
 };
@@ -60,8 +61,8 @@ struct gt_stack {
     uint32_t limit;      /* frames, at most GT_STACK_DEPTH */
     uint64_t seed;       /* of the rules that the kept frames were found by */
     uint32_t whole_only; /* 1: the kept frames are the inner end of a deeper stack */
-    uint32_t reserved;
-    uint64_t broken; /* captures that would have left the stack */
+    uint32_t news;       /* set by each capture that may have changed what is counted below */
+    uint64_t broken;     /* captures that would have left the stack */
     /* what happened, for whoever reports it */
     uint64_t walked;           /* frames */
     uint64_t fallbacks;        /* captures by libunwind */
@@ -71,8 +72,8 @@ struct gt_stack {
     struct gt_where inherited; /* stacks[0] of the last owner */
     struct gt_where code[4];   /* likewise, outside of modules */
     struct gt_trie trie;
-    struct gt_step steps[GT_STACK_DEPTH + 1]; /* innermost first, and where the walk ended */
-    char maps[1024];                          /* for reading /proc/self/maps */
+    struct gt_stack_step steps[GT_STACK_DEPTH + 1]; /* innermost first, and where the walk ended */
+    char maps[1024];                                /* for reading /proc/self/maps */
     union {
         struct {
             /* outermost first, from [1] on; [0] lies above all stacks */
@@ -95,6 +96,9 @@ void gt_stack_reset(struct gt_stack *s);
 /* The node of the stack that begins with at->pc; its ancestors are the callers. GT_TRIE_OTHER when
  * memory is used up. gt_rules_init comes before. */
 uint32_t gt_stack_capture(struct gt_stack *s, const struct gt_regs *at);
+
+/* 1: a stack was cut that libunwind might have walked, and nobody has tried to load it yet. */
+extern _Atomic int gt_unwind_wanted __attribute__((visibility("hidden")));
 
 /* Makes libunwind ready for what the rules do not cover: loads it (RTLD_LOCAL: its _Unwind_*
  * functions must not come before libgcc's). Calls dlopen, so not from a hook. 0 or -ENOENT; without

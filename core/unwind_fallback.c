@@ -40,11 +40,14 @@ static struct {
     void **local_space;
 } unw;
 static atomic_int ready; /* release, after unw was filled */
+static atomic_int tried;
+_Atomic int gt_unwind_wanted;
 
 int gt_unwind_open(void)
 {
     if (atomic_load_explicit(&ready, memory_order_acquire))
         return 0;
+    atomic_store_explicit(&tried, 1, memory_order_relaxed);
     void *lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
     if (!lib)
         return -ENOENT;
@@ -159,7 +162,12 @@ static __attribute__((noinline)) uint32_t follow(struct gt_stack *s, const struc
 
 uint32_t gt_unwind_fallback(struct gt_stack *s, const struct gt_regs *at, uint32_t *bottom)
 {
-    if (!atomic_load_explicit(&ready, memory_order_acquire) || !has_room(s))
+    if (!atomic_load_explicit(&ready, memory_order_acquire)) {
+        if (!atomic_load_explicit(&tried, memory_order_relaxed))
+            atomic_store_explicit(&gt_unwind_wanted, 1, memory_order_relaxed);
+        return 0;
+    }
+    if (!has_room(s))
         return 0;
     s->count = 0; /* the cursor takes the kept frames' place */
     s->fallbacks++;

@@ -27,7 +27,7 @@ int gputally_range_push(const char *name)
 
 int gputally_range_push_ex(const struct gputally_attributes *a)
 {
-    struct gt_attr out = {.scope = GT_SCOPE_USER};
+    struct gt_attr out = {.scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE};
     uint32_t domain_id = 0;
 
     if (!on())
@@ -72,7 +72,8 @@ int gputally_range_end(uint64_t id)
 int gputally_mark(const char *name)
 {
     if (on())
-        gt_mark(TAG(0), &(struct gt_attr){.scope = GT_SCOPE_USER, .name = name});
+        gt_mark(TAG(0),
+                &(struct gt_attr){.name = name, .scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE});
     return 0;
 }
 

@@ -1,11 +1,11 @@
-/* Wrappers of getenv, secure_getenv, dlsym and dlopen. Called by everybody, on any thread, from the
- * first instructions of the process (the allocator's own start, other libraries' constructors) on:
- * nothing here may call malloc, take a lock, or wait.
+/* Wrappers of getenv, secure_getenv, dlsym, dlopen and dlclose. Called by everybody, on any thread,
+ * from the first instructions of the process (the allocator's own start, other libraries'
+ * constructors) on: nothing here may call malloc, take a lock, or wait.
  *
  * getenv names us to those who look for their tool in a variable (NVTX, ITT, Kokkos): so nothing
  * need be in the environment, and children see none. dlsym gives programs that open a vendor's
  * library themselves our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past
- * us.
+ * us. dlclose calls the real one, for what is to be done comes after it.
  *
  * dlsym and dlopen must leave by a jump, not a call: the real ones look at their return address for
  * RTLD_NEXT, RTLD_DEFAULT and the caller's RUNPATH. The Makefile builds this file with -O2 always.
@@ -22,19 +22,21 @@
 #include <unistd.h>
 #include "core/compat.h"
 #include "core/record.h"
+#include "core/stacks.h"
 #include "hook.h"
+#include "python.h"
 #include "torch.h"
-
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 typedef void *dlsym_fn(void *, const char *);
 typedef void *dlopen_fn(const char *, int);
+typedef int dlclose_fn(void *);
 typedef char *getenv_fn(const char *);
 
 /* Each is written with the one value it can have; relaxed is enough, the code behind it is mapped
  * before the address can be known. */
 static _Atomic(dlsym_fn *) real_dlsym;
 static _Atomic(dlopen_fn *) real_dlopen;
+static _Atomic(dlclose_fn *) real_dlclose;
 static _Atomic(getenv_fn *) real_getenv, real_secure_getenv;
 
 /* ---- the real functions ---- */
@@ -69,6 +71,14 @@ static __attribute__((noinline, cold)) dlopen_fn *find_dlopen(void)
     dlopen_fn *f = (dlopen_fn *)find("dlopen");
 
     atomic_store_explicit(&real_dlopen, f, memory_order_relaxed);
+    return f;
+}
+
+static __attribute__((noinline, cold)) dlclose_fn *find_dlclose(void)
+{
+    dlclose_fn *f = (dlclose_fn *)find("dlclose");
+
+    atomic_store_explicit(&real_dlclose, f, memory_order_relaxed);
     return f;
 }
 
@@ -137,6 +147,8 @@ void gt_dl_init(void)
         sym = find_dlsym();
     if (!atomic_load_explicit(&real_dlopen, memory_order_relaxed))
         find_dlopen();
+    if (!atomic_load_explicit(&real_dlclose, memory_order_relaxed))
+        find_dlclose();
     if (!sym || atomic_load_explicit(&real_getenv, memory_order_relaxed))
         return;
     atomic_store_explicit(&real_secure_getenv, (getenv_fn *)sym(RTLD_NEXT, "secure_getenv"),
@@ -155,7 +167,9 @@ void *gt_dl_global(const char *name)
 
 /* ---- the sources ---- */
 
-static const struct gt_hooks *const tables[] = {&gt_itt_hooks,        &gt_kokkos_hooks,
+static const struct gt_hooks *const tables[] = {&gt_cuda_hooks,       &gt_cudart_compiled_hooks,
+                                                &gt_cudart_hooks,     &gt_cupti_hooks,
+                                                &gt_itt_hooks,        &gt_kokkos_hooks,
                                                 &gt_kokkos_old_hooks, &gt_nvtx_hooks,
                                                 &gt_onednn_hooks,     &gt_roctx_hooks};
 #define TABLES (sizeof(tables) / sizeof(*tables))
@@ -213,27 +227,31 @@ GT_EXPORT char *secure_getenv(const char *name)
     return value ? value : answer(name);
 }
 
-/* ---- dlsym, dlopen ---- */
+/* ---- dlsym, dlopen, dlclose ---- */
 
 /* The first letters of all prefixes: one look turns most names away. */
 #define LETTER(c) (1ull << ((c)&63))
-#define HOOKED(name) (LETTER((name)[0]) & (LETTER('k') | LETTER('n') | LETTER('r')))
+#define HOOKED(name)                                                                               \
+    (LETTER((name)[0]) & (LETTER('c') | LETTER('k') | LETTER('n') | LETTER('r') | LETTER('_')))
 
-static const struct gt_hook *find_hook(const char *name, int own)
+/* *in is the table, if the hook is found; whether its source is on is not looked at. */
+static const struct gt_hook *find_hook(const char *name, int own, const struct gt_hooks **in)
 {
     for (size_t t = 0; t < TABLES; t++) {
         const struct gt_hooks *table = tables[t];
         size_t low = 0, high = table->count;
 
         if (!table->count || table->own != own ||
-            strncmp(name, table->prefix, table->prefix_len) != 0 || !gt_source_on(table->source))
+            strncmp(name, table->prefix, table->prefix_len) != 0)
             continue;
         while (low < high) {
             size_t mid = (low + high) / 2;
             int order = strcmp(name, table->hooks[mid].name);
 
-            if (order == 0)
+            if (order == 0) {
+                *in = table;
                 return &table->hooks[mid];
+            }
             if (order < 0)
                 high = mid;
             else
@@ -250,6 +268,11 @@ static void *image_of(const void *address)
     Dl_info info;
 
     return dladdr1(address, &info, &handle, RTLD_DL_LINKMAP) ? handle : NULL;
+}
+
+int gt_dl_ours(const void *address)
+{
+    return image_of(address) == image_of(paths);
 }
 
 /* Opened once more, and never closed. */
@@ -275,44 +298,112 @@ static void remember(const struct gt_hook *hook, void *theirs)
                                             memory_order_relaxed);
 }
 
-void *gt_dl_behind(const char *name, const char *const *libraries)
+void *gt_dl_open(const char *name, int mode)
+{
+    dlopen_fn *open = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+
+    return open || (open = find_dlopen()) ? open(name, mode) : NULL;
+}
+
+void *gt_dl_in(void *handle, const char *name)
+{
+    dlsym_fn *sym = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+
+    return sym || (sym = find_dlsym()) ? sym(handle, name) : NULL;
+}
+
+void *gt_dl_handle_of(const void *address)
+{
+    return image_of(address);
+}
+
+void *gt_dl_find(const char *name, const char *const *libraries)
 {
     dlsym_fn *sym = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
     dlopen_fn *open = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+    dlclose_fn *close = atomic_load_explicit(&real_dlclose, memory_order_relaxed);
     int saved = errno;
     void *f;
 
-    if ((!sym && !(sym = find_dlsym())) || (!open && !(open = find_dlopen())))
+    if ((!sym && !(sym = find_dlsym())) || (!open && !(open = find_dlopen())) ||
+        (!close && !(close = find_dlclose())))
         return NULL;
     f = sym(RTLD_NEXT, name);
     for (; !f && *libraries; libraries++) {
         void *library = open(*libraries, RTLD_LAZY | RTLD_NOLOAD);
 
-        f = library ? sym(library, name) : NULL;
+        if (!library)
+            continue;
+        f = sym(library, name);
+        close(library); /* the program has it open too, or had when we opened it */
     }
+    errno = saved;
+    return f;
+}
+
+void *gt_dl_behind(const char *name, const char *const *libraries)
+{
+    int saved = errno;
+    void *f = gt_dl_find(name, libraries);
+
     if (f)
         keep_loaded(f);
     errno = saved;
     return f;
 }
 
+/* The program asks for a function that we export: is there none but ours? Then it must not find it
+ * either, as it would not without us. */
+static int nothing_behind(void *found, const char *name, const struct gt_hooks *table)
+{
+    return table->libraries && gt_dl_ours(found) && !gt_dl_find(name, table->libraries);
+}
+
+/* What dlsym answers then: NULL, and an error for dlerror. A call, not a jump: the search begins
+ * behind us. */
+static __attribute__((noinline)) void *no_such(dlsym_fn *real, const char *name)
+{
+    void *none = real(RTLD_NEXT, name);
+
+    __asm__ volatile("" : "+r"(none));
+    return none;
+}
+
 /* Ours only where the library really has the function: a program that tests for it must read the
  * same as without us. With a real handle the return address does not matter. Our own handle has who
  * loads us as its tool: what is meant for it is not exported, and no error may be left behind. */
-static __attribute__((noinline)) void *replace(dlsym_fn *real, void *handle, const char *name)
+static __attribute__((noinline)) void *replace(dlsym_fn *real, void *handle, const char *name,
+                                               const void *caller)
 {
-    const struct gt_hook *hook = find_hook(name, 1);
+    const struct gt_hooks *table;
+    const struct gt_hook *hook = find_hook(name, 1, &table);
     void *theirs;
 
-    if (hook && gt_dl_self() && handle == atomic_load_explicit(&self_handle, memory_order_relaxed))
+    if (hook && gt_source_on(table->source) && gt_dl_self() &&
+        handle == atomic_load_explicit(&self_handle, memory_order_relaxed))
         return (void *)hook->fn;
     theirs = real(handle, name);
-    hook = theirs ? find_hook(name, 0) : NULL;
+    hook = theirs ? find_hook(name, 0, &table) : NULL;
     if (!hook)
         return theirs;
-    if (hook->behind)
+    if (nothing_behind(theirs, name, table))
+        return no_such(real, name);
+    if (!gt_source_on(table->source) || (table->inside && table->inside(caller)))
+        return theirs;
+    if (table->learn)
+        table->learn((size_t)(hook - table->hooks), theirs);
+    else if (hook->behind)
         remember(hook, theirs);
     return (void *)hook->fn;
+}
+
+/* 1 if a search through the global scope would find a function of ours that stands for nothing. */
+static __attribute__((noinline)) int hollow(dlsym_fn *real, const char *name)
+{
+    const struct gt_hooks *table;
+    const struct gt_hook *hook = find_hook(name, 0, &table);
+
+    return hook && table->libraries && nothing_behind(real(RTLD_DEFAULT, name), name, table);
 }
 
 /* RTLD_NEXT and RTLD_DEFAULT are searches through the global scope, where we stand as a preloaded
@@ -323,10 +414,18 @@ GT_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 
     if (unlikely(!real) && !(real = find_dlsym()))
         return NULL;
-    if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed))
+    if (atomic_load_explicit(&gt_torch_opened, memory_order_relaxed)) {
         gt_torch_look();
-    if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && HOOKED(name))
-        return replace(real, handle, name);
+        gt_python_look();
+    }
+    if (unlikely(atomic_load_explicit(&gt_unwind_wanted, memory_order_relaxed)))
+        gt_stacks_load();
+    if (HOOKED(name)) {
+        if (handle != RTLD_DEFAULT && handle != RTLD_NEXT)
+            return replace(real, handle, name, __builtin_return_address(0));
+        if (handle == RTLD_DEFAULT && hollow(real, name))
+            return no_such(real, name);
+    }
     return real(handle, name);
 }
 
@@ -337,8 +436,25 @@ GT_EXPORT void *dlopen(const char *file, int mode)
     if (unlikely(!real) && !(real = find_dlopen()))
         return NULL;
     if (unlikely(mode & RTLD_DEEPBIND) &&
-        (gt_source_on(GT_SOURCE_NVTX) || gt_source_on(GT_SOURCE_ROCTX)))
+        (gt_source_on(GT_SOURCE_CUDA) || gt_source_on(GT_SOURCE_NVTX) ||
+         gt_source_on(GT_SOURCE_ROCTX)))
         mode &= ~RTLD_DEEPBIND;
     atomic_fetch_add_explicit(&gt_torch_opened, 1, memory_order_relaxed);
+    if (unlikely(atomic_load_explicit(&gt_unwind_wanted, memory_order_relaxed)))
+        gt_stacks_load();
     return real(file, mode);
+}
+
+/* A stack must not be taken for one of what lay at its addresses before. */
+GT_EXPORT int dlclose(void *handle)
+{
+    dlclose_fn *real = atomic_load_explicit(&real_dlclose, memory_order_relaxed);
+    int result;
+
+    if (unlikely(!real) && !(real = find_dlclose()))
+        return -1;
+    result = real(handle);
+    gt_stacks_unloaded();
+    gt_python_look();
+    return result;
 }

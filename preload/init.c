@@ -6,6 +6,7 @@
 #include "preload/dl.h"
 #include "preload/exit.h"
 #include "preload/helper.h"
+#include "preload/python.h"
 #include "preload/snapshot.h"
 #include "preload/torch.h"
 
@@ -46,6 +47,7 @@ __attribute__((constructor)) static void start(void)
     if (!gt_config.children)
         shut_out_children();
     gt_torch_init();
+    gt_python_init();
 }
 
 __attribute__((destructor)) static void end(void)

@@ -22,7 +22,8 @@
 /* A library's own marks are not the user's annotation. */
 static int push_library(gt_tag tag, const char *name)
 {
-    return gt_push_attr(tag, &(struct gt_attr){.name = name, .scope = GT_SCOPE_FUNCTION});
+    return gt_push_attr(
+        tag, &(struct gt_attr){.name = name, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_RANGE});
 }
 
 /* PyTorch's emit_itt gives the bare name of each operator and record_function. */

@@ -11,7 +11,7 @@
 
 static void mark(gt_tag tag, const char *name)
 {
-    gt_mark(tag, &(struct gt_attr){.name = name, .scope = GT_SCOPE_USER});
+    gt_mark(tag, &(struct gt_attr){.name = name, .scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE});
 }
 
 /* ---- markers: whatever their scope, they lie where they were made ---- */

@@ -103,7 +103,8 @@ static void begin(enum kind kind, const char *name, uint32_t device_id, uint64_t
     if (type < DEVICES &&
         atomic_load_explicit(&interface_version, memory_order_relaxed) >= GT_KOKKOS_DEVICE_TYPES)
         device = type + 1;
-    gt_push_attr(TAG(category_on(kind, device)), &(struct gt_attr){.name = name, .token = token});
+    gt_push_attr(TAG(category_on(kind, device)),
+                 &(struct gt_attr){.name = name, .token = token, .stack = GT_STACK_RANGE});
     if (id)
         *id = token;
     else
@@ -160,7 +161,8 @@ static void on_kokkosp_pop_profile_region(void)
 }
 static void on_kokkosp_profile_event(const char *name)
 {
-    gt_mark(TAG(REGION), &(struct gt_attr){.name = name, .scope = GT_SCOPE_USER});
+    gt_mark(TAG(REGION),
+            &(struct gt_attr){.name = name, .scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE});
 }
 
 /* ---- memory ---- */
@@ -189,7 +191,8 @@ static void on_kokkosp_begin_deep_copy(struct gt_kokkos_space to, const char *to
     add_text(&t, " <- ");
     add_view(&t, &from, from_label);
     gt_push_attr(TAG(category_of(COPY)),
-                 &(struct gt_attr){.name = t.s, .bytes = bytes, .token = COPY_TOKEN});
+                 &(struct gt_attr){
+                     .name = t.s, .bytes = bytes, .token = COPY_TOKEN, .stack = GT_STACK_RANGE});
 }
 static void on_kokkosp_end_deep_copy(void)
 {
@@ -240,7 +243,8 @@ static void memory(enum kind kind, const struct gt_kokkos_space *space, const ch
     add_text(&t, " ");
     add_view(&t, space, label);
     gt_mark(TAG(category_of(kind)),
-            &(struct gt_attr){.name = t.s, .has_value = 1, .value = (double)bytes});
+            &(struct gt_attr){
+                .name = t.s, .has_value = 1, .value = (double)bytes, .stack = GT_STACK_RANGE});
     gt_counter(TAG(0),
                &(struct gt_attr){.name = atomic_load_explicit(&live->counter, memory_order_acquire),
                                  .has_value = 1,
@@ -267,7 +271,7 @@ static void dual_view(const char *what, const char *label, const char *where)
     add_text(&t, what);
     add_text(&t, label);
     add_text(&t, where);
-    gt_mark(TAG(category_of(DUAL_VIEW)), &(struct gt_attr){.name = t.s});
+    gt_mark(TAG(category_of(DUAL_VIEW)), &(struct gt_attr){.name = t.s, .stack = GT_STACK_RANGE});
 }
 
 static void on_kokkosp_dual_view_sync(const char *label, const void *p, bool to_device)

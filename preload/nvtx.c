@@ -99,7 +99,8 @@ static uint64_t record(enum op op, gt_tag tag, const struct gt_attr *a)
 
 static uint64_t record_text(enum op op, const char *text)
 {
-    return record(op, TAG(0, 0), &(struct gt_attr){.name = text, .scope = GT_SCOPE_USER});
+    return record(op, TAG(0, 0),
+                  &(struct gt_attr){.name = text, .scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE});
 }
 
 static __attribute__((noinline)) uint64_t record_wide_attr(enum op op, gt_tag tag,
@@ -113,7 +114,8 @@ static __attribute__((noinline)) uint64_t record_wide_attr(enum op op, gt_tag ta
 
 static uint64_t record_wide(enum op op, const wchar_t *text)
 {
-    return record_wide_attr(op, TAG(0, 0), &(struct gt_attr){.scope = GT_SCOPE_USER}, text);
+    return record_wide_attr(
+        op, TAG(0, 0), &(struct gt_attr){.scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE}, text);
 }
 
 static void payload(struct gt_attr *out, const struct gt_nvtx_attr *a)
@@ -147,7 +149,7 @@ static void payload(struct gt_attr *out, const struct gt_nvtx_attr *a)
 static __attribute__((noinline)) uint64_t record_attr(enum op op, uint32_t domain_id,
                                                       const struct gt_nvtx_attr *a)
 {
-    struct gt_attr out = {.scope = GT_SCOPE_USER};
+    struct gt_attr out = {.scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE};
     uint32_t category = 0;
 
     if (a) {
@@ -172,7 +174,8 @@ static __attribute__((noinline)) int push_operator(gt_tag tag, const char *text,
                                                    const struct gt_nvtx_op *op)
 {
     char key[KEY_BYTES], shapes[SHAPES_BYTES];
-    struct gt_attr a = {.name = key, .scope = GT_SCOPE_FUNCTION}; /* not the user's mark */
+    struct gt_attr a = {
+        .name = key, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_RANGE}; /* not the user's mark */
 
     memcpy(key, text, op->key_len);
     key[op->key_len] = 0;

@@ -84,7 +84,8 @@ static void on_roctxMarkA(const char *text)
     roctxMarkA_fn *real = REAL(roctxMarkA);
 
     if (on())
-        gt_mark(TAG, &(struct gt_attr){.name = text, .scope = GT_SCOPE_USER});
+        gt_mark(TAG,
+                &(struct gt_attr){.name = text, .scope = GT_SCOPE_USER, .stack = GT_STACK_RANGE});
     if (real)
         real(text);
 }

@@ -48,7 +48,7 @@ static void identity(const struct gt_model *m, const struct gt_row *r, unsigned 
     want->shapes = by & GT_BY_SHAPE && r->shapes != GT_TEXT_NO_SHAPES ? r->shapes : 0;
     want->overload = by & GT_BY_OVERLOAD ? r->overload : 0;
     if (by & GT_BY_STACK)
-        want->stack = gt_model_frames(m, r->stack, GT_BY_FRAMES(by));
+        want->stack = gt_stacks_shown(m, r->stack, GT_BY_FRAMES(by));
     want->device = r->device;
     want->flags = r->flags & (GT_ROW_ANNOTATION | GT_ROW_LEGACY | GT_ROW_ASYNC | GT_ROW_REMOTE);
     want->split = split(r);
@@ -64,7 +64,7 @@ static uint64_t hash_of(const struct gt_model *m, const struct gt_avg *a, unsign
     h = (h ^ a->shapes ^ (uint64_t)a->overload << 32) * 0xff51afd7ed558ccdu;
     h = (h ^ h >> 29 ^ (uint64_t)a->thread << 12 ^ a->device ^ a->split << 4) * 0xc4ceb9fe1a85ec53u;
     for (uint32_t i = 0; i < a->stack.count; i++)
-        h = (h ^ h >> 31 ^ m->lists[a->stack.first + i]) * 0xff51afd7ed558ccdu;
+        h = (h ^ h >> 31 ^ gt_stacks_text(m, a->stack, i)) * 0xff51afd7ed558ccdu;
     if (by & GT_BY_RANK)
         h = (h ^ (uint64_t)a->rank) * 0x9e3779b97f4a7c15u;
     return h ^ h >> 31;
@@ -76,7 +76,7 @@ static int same(const struct gt_model *m, const struct gt_avg *a, const struct g
     if (a->stack.count != b->stack.count)
         return 0;
     for (uint32_t i = 0; i < a->stack.count; i++)
-        if (m->lists[a->stack.first + i] != m->lists[b->stack.first + i])
+        if (gt_stacks_text(m, a->stack, i) != gt_stacks_text(m, b->stack, i))
             return 0;
     return a->key == b->key && a->shapes == b->shapes && a->overload == b->overload &&
            a->device == b->device && a->split == b->split && a->thread == b->thread &&
@@ -229,7 +229,8 @@ void gt_group_rows(struct gt_groups *g, const struct gt_model *m, unsigned by)
         uint32_t id = by & GT_BY_NOTHING ? 0 : place(g, &t, r, by), above = avg_of[i];
         struct gt_avg *a = &g->avgs[id];
         add(a, r, process_of(m, r)->rank);
-        if (above == UINT32_MAX)
+        /* what a device did is nobody's child: PyTorch's events of devices have no tree */
+        if (above == UINT32_MAX || r->device != GT_CPU)
             a->root = 1;
         else if (!(by & GT_BY_NOTHING))
             links[link_count++] = (struct link){above, id};

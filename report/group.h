@@ -23,7 +23,7 @@ enum gt_by {
  */
 struct gt_avg {
     gt_text key, shapes, overload, host; /* "" where not grouped by, or none; host: first row's */
-    struct gt_list stack;                /* frames, where grouped by it */
+    struct gt_list stack;                /* as of gt_stacks_shown, where grouped by it */
     uint32_t sources;                    /* bit 1 << enum gt_source */
     uint8_t scope, device;
     uint32_t flags;  /* enum gt_row_flags; ASYNC and REMOTE of the first row */

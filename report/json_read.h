@@ -59,4 +59,7 @@ int gt_json_word(const struct gt_json_item *i, const char *field, const char *co
                  int count, int missing);
 void gt_json_list(const struct gt_json_item *i, const char *field, struct gt_list *l);
 
+/* The object `launch` of a row: 1 + its position in the model, 0 if it has none. */
+uint32_t gt_json_launched(const struct gt_json_item *row);
+
 #endif

@@ -2,11 +2,15 @@
  * Believes nothing that the file says: every reference is checked, every walk has an end. */
 #include "report/load.h"
 #include "report/load_slot.h"
+#include "report/load_stacks.h"
 #include "report/mem.h"
 #include "report/overhead.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* All stacks of a session together, 128 MB: stacks share their beginnings in the file, not here. */
+#define STACK_FRAMES (UINT64_C(1) << 25)
 
 int gt_load_damaged(struct gt_loader *l, const char *why)
 {
@@ -322,9 +326,12 @@ static int load(struct gt_loader *l, gt_ref **slots)
     else if (gt_session_same_boot(l->h)) /* elsewhere a call costs something else */
         l->m->processes[l->process].call_ns = gt_overhead_call_ns();
     /* the list has the newest first; people expect the first thread first */
-    for (size_t i = count; i-- > 0;)
+    rc = gt_load_modules(l);
+    for (size_t i = count; !rc && i-- > 0;)
         if ((rc = gt_load_slot(l, (*slots)[i])))
-            return rc;
+            break;
+    if (rc || (rc = gt_load_activities(l)))
+        return rc;
     gt_model_finish(l->m, first_thread, first_row);
     set_end(l, alive);
     return 0;
@@ -343,12 +350,18 @@ int gt_load_session(struct gt_model *m, const struct gt_input *in, struct gt_err
     l.records_left = in->bytes / sizeof(struct gt_record);
     l.text_left = in->bytes * 4u;
     l.steps_left = 200000000;
+    l.trie_left = in->bytes / sizeof(struct gt_trie_node);
+    l.stack_frames_left = STACK_FRAMES;
     l.process = (uint32_t)m->process_count;
     gt_model_process(m);
     rc = load(&l, &slots);
     free(slots);
+    for (size_t i = 0; i < l.place_count; i++)
+        free(l.places[i].rows);
+    free(l.places);
     free(l.texts);
     free(l.names);
+    gt_load_modules_free(&l);
     return rc;
 }
 

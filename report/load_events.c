@@ -77,7 +77,7 @@ static uint32_t read_stack(const struct gt_json_item *i)
         else
             frames[k] = gt_model_text(i->r->m, json_string_value(v), json_string_length(v));
     }
-    uint32_t id = gt_model_stack(i->r->m, frames, n);
+    uint32_t id = gt_stacks_texts(i->r->m, frames, n);
     free(frames);
     return id;
 }

@@ -1,9 +1,10 @@
 /* Saved native JSON -> model. Reads what out_json.c says is the exact part: processes with their
- * threads, call_tree, open. All else there is made from these and is stepped over. See load.h;
- * single thread. */
+ * threads, call_tree, open, and the stacks of load_json_stacks.c. All else there is made from these
+ * and is stepped over. See load.h; single thread. */
 #include "core/layout.h"
 #include "report/json_read.h"
 #include "report/load.h"
+#include "report/load_json_stacks.h"
 #include "report/mem.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -150,40 +151,6 @@ static void read_values(const struct gt_json_item *row, struct gt_values *v)
     v->last = gt_json_real(&i, "last");
 }
 
-/* Stacks of this file -> of the model, which may have some of another. */
-struct stacks {
-    uint32_t *ids;
-    size_t count, room;
-};
-
-static void read_stack(const struct gt_json_item *i)
-{
-    struct stacks *known = i->r->own;
-    struct gt_list frames = {0};
-    struct gt_model *m = i->r->m;
-    size_t before = m->list_count;
-    gt_json_list(i, "frames", &frames);
-    gt_text *copy = gt_mem_resize(NULL, frames.count, sizeof *copy);
-    if (frames.count)
-        memcpy(copy, m->lists + frames.first, frames.count * sizeof *copy);
-    m->list_count = before;
-    gt_mem_grow(&known->ids, &known->room, known->count, sizeof *known->ids);
-    known->ids[known->count++] = gt_model_stack(m, copy, frames.count);
-    free(copy);
-}
-
-static uint32_t read_stack_of(const struct gt_json_item *i)
-{
-    const struct stacks *known = i->r->own;
-    if (!json_object_get(i->object, "stack"))
-        return 0;
-    if (!known->count) {
-        gt_json_bad(i, "stack");
-        return 0;
-    }
-    return known->ids[gt_json_integer(i, "stack", 0, (int64_t)known->count - 1)];
-}
-
 static void read_row(const struct gt_json_item *i)
 {
     static const char *const kinds[] = {NULL, "range", "async", "mark", "counter"};
@@ -210,7 +177,7 @@ static void read_row(const struct gt_json_item *i)
     r->shapes = gt_json_string(i, "shapes");
     r->overload = gt_json_string(i, "overload");
     r->category = (uint32_t)gt_json_integer(i, "category", 0, UINT32_MAX);
-    r->stack = read_stack_of(i);
+    r->stack = gt_json_stack_of(i);
     r->source = source(i);
     r->kind = (uint8_t)gt_json_word(i, "kind", kinds, 5, -1);
     r->scope = (uint8_t)gt_json_integer(i, "scope", 0, 255);
@@ -225,6 +192,7 @@ static void read_row(const struct gt_json_item *i)
     r->sumsq_ns2 = gt_json_real(i, "sumsq_ns2");
     r->self_device_ns = gt_json_amount(i, "self_device_ns");
     r->device_ns = gt_json_amount(i, "device_ns");
+    r->launched = gt_json_launched(i);
     r->bytes = gt_json_amount(i, "bytes");
     r->flops = gt_json_amount(i, "flops");
     r->memory = gt_json_integer(i, "cpu_memory", INT64_MIN, INT64_MAX);
@@ -256,20 +224,24 @@ static void read_open(const struct gt_json_item *i)
     o->since_ns = since;
 }
 
-enum { FORMAT, VERSION, PROCESSES, CALL_TREE, OPEN, STACKS, SECTIONS };
-static const char *const names[SECTIONS] = {"format",    "version", "processes",
-                                            "call_tree", "open",    "stacks"};
+enum { FORMAT, VERSION, PROCESSES, CALL_TREE, OPEN, MODULES, FRAMES, STACKS, SECTIONS };
+static const char *const names[SECTIONS] = {"format", "version", "processes", "call_tree",
+                                            "open",   "modules", "frames",    "stacks"};
 
 static void load_report(struct gt_json_reader *r, const struct gt_span *found)
 {
-    struct stacks *known = r->own = gt_mem_new(1, sizeof *known);
+    struct gt_json_stacks *known = r->own = gt_mem_new(1, sizeof *known);
     gt_json_each(r, found[PROCESSES], "processes", "process", read_process);
-    if (found[STACKS].at) /* older ones may have none */
-        gt_json_each(r, found[STACKS], "stacks", "stack", read_stack);
+    /* older ones may have none of these */
+    if (found[MODULES].at)
+        gt_json_each(r, found[MODULES], "modules", "module", gt_json_read_module);
+    if (found[FRAMES].at)
+        gt_json_each(r, found[FRAMES], "frames", "frame", gt_json_read_frame);
+    if (found[STACKS].at)
+        gt_json_each(r, found[STACKS], "stacks", "stack", gt_json_read_stack);
     gt_json_each(r, found[CALL_TREE], "call_tree", "row", read_row);
     gt_json_each(r, found[OPEN], "open", "open range", read_open);
-    free(known->ids);
-    free(known);
+    gt_json_stacks_free(known);
 }
 
 /* What the file says it is, once it is known to be something that we can read; else NULL. */

@@ -183,13 +183,15 @@ static int64_t whole(uint64_t v)
     return v > INT64_MAX ? INT64_MAX : (int64_t)v;
 }
 
-static int fill_row(struct gt_loader *l, const struct gt_node *n, struct gt_row *r)
+static int fill_row(struct gt_loader *l, struct gt_work *w, const struct gt_node *n,
+                    struct gt_row *r)
 {
     int rc;
     double ratio = (double)l->mul / (double)l->div;
     if ((rc = gt_load_text(l, n->key, &r->key)) || (rc = gt_load_text(l, n->domain, &r->domain)) ||
         (rc = gt_load_text(l, n->shapes, &r->shapes)) ||
-        (rc = gt_load_text(l, n->overload, &r->overload)))
+        (rc = gt_load_text(l, n->overload, &r->overload)) ||
+        (rc = gt_load_stack(l, &w->trie, n, &r->stack)))
         return rc;
     r->category = n->category;
     if (n->category)
@@ -306,9 +308,7 @@ static int emit(struct gt_loader *l, struct gt_work *w)
         wanted[w->open[i].node] = 1;
     for (size_t i = 1; i < w->count && !rc; i++) {
         const struct gt_node *n = &w->nodes[i];
-        if (!wanted[i])
-            continue;
-        if (is_collapsed(w, i)) {
+        if (!wanted[i] || is_collapsed(w, i)) {
             index[i] = n->parent ? index[n->parent] : -1;
             continue;
         }
@@ -328,7 +328,7 @@ static int emit(struct gt_loader *l, struct gt_work *w)
         r->self_memory = w->ops[i].self_memory[GT_MEMORY_CPU];
         r->device_memory = w->ops[i].memory[GT_MEMORY_DEVICE];
         r->self_device_memory = w->ops[i].self_memory[GT_MEMORY_DEVICE];
-        rc = fill_row(l, n, r);
+        rc = fill_row(l, w, n, r);
     }
     for (size_t i = 0; i < w->open_count && !rc; i++) {
         if (index[w->open[i].node] < 0)
@@ -341,7 +341,14 @@ static int emit(struct gt_loader *l, struct gt_work *w)
     free(self);
     free(total);
     free(wanted);
-    free(index);
+    if (l->h->activity_count) {
+        index[0] = -1;
+        gt_mem_grow(&l->places, &l->place_room, l->place_count, sizeof *l->places);
+        l->places[l->place_count++] =
+            (struct gt_load_place){w->slot.id, thread, (uint32_t)w->count, index};
+    } else {
+        free(index);
+    }
     return rc;
 }
 
@@ -373,10 +380,15 @@ int gt_load_slot(struct gt_loader *l, gt_ref ref)
     LOST(cut);
     LOST(silent);
     LOST(duplicates);
+    LOST(stack_missing);
+    LOST(stack_truncated);
+    LOST(stack_cut);
+    LOST(stack_folded);
 #undef LOST
     l->m->processes[l->process].excluded =
         gt_add(l->m->processes[l->process].excluded, whole(s->excluded));
-    rc = copy_nodes(l, &w);
+    if (!(rc = copy_nodes(l, &w)))
+        rc = gt_load_trie(l, s, &w.trie);
     if (!rc && w.count) {
         judge_torn(l, &w);
         w.end = l->last;
@@ -387,6 +399,7 @@ int gt_load_slot(struct gt_loader *l, gt_ref ref)
         if (!rc)
             rc = emit(l, &w);
     }
+    gt_load_trie_free(&w.trie);
     free(w.nodes);
     free(w.ops);
     free(w.open);

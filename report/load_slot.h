@@ -18,6 +18,7 @@ struct gt_loader {
     /* Objects that may still be read: no honest file has more than fit into it, and a cycle or
      * shared parts would make us read for ever. */
     uint64_t nodes_left, frames_left, asyncs_left, records_left, text_left;
+    uint64_t trie_left, stack_frames_left;
     uint64_t steps_left; /* comparisons: a file made for it could ask for 10^12 */
     /* text by gt_ref: most strings are used many times */
     struct gt_ref_text {
@@ -25,6 +26,14 @@ struct gt_loader {
         gt_text text;
     } * texts;
     size_t text_count, text_size;
+    /* where the nodes of each slot went: row of each, -1 for the root */
+    struct gt_load_place {
+        uint32_t slot, thread, count;
+        int32_t *rows;
+    } * places;
+    size_t place_count, place_room;
+    struct gt_load_module *modules; /* by id: load_stacks.c */
+    size_t module_count, module_room;
     struct gt_load_name {
         uint32_t kind, source, id, order;
         gt_text domain, text;
@@ -52,6 +61,8 @@ int gt_load_again(const struct gt_loader *l, gt_ref ref, size_t bytes);
 void gt_load_settle(struct gt_loader *l, gt_ref ref);
 /* Appends the thread and the rows of one slot. */
 int gt_load_slot(struct gt_loader *l, gt_ref ref);
+/* Appends a row for everything that devices did, below the rows that launched it: load_device.c. */
+int gt_load_activities(struct gt_loader *l);
 /* Latest tick that anything in the slot shows, into *last if it is later (and at most `limit`). */
 int gt_load_slot_last(struct gt_loader *l, const struct gt_slot *s, uint64_t limit, uint64_t *last);
 

@@ -3,6 +3,7 @@
 #define GT_LOAD_WORK_H
 
 #include "report/load_slot.h"
+#include "report/load_stacks.h"
 
 struct gt_opened {
     uint32_t node;
@@ -12,6 +13,7 @@ struct gt_opened {
 struct gt_work {
     struct gt_slot slot;
     struct gt_node *nodes;
+    struct gt_load_trie trie;
     struct gt_op_stats *ops; /* of each node; zero where it has none */
     size_t count, room;
     struct gt_opened *open;

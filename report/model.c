@@ -44,8 +44,13 @@ void gt_model_fini(struct gt_model *m)
     free(m->lists);
     free(m->metrics);
     free(m->devices);
+    free(m->launched);
     free(m->stacks);
+    free(m->frames);
+    free(m->modules);
     free(m->stack_hash);
+    free(m->frame_hash);
+    free(m->module_hash);
     memset(m, 0, sizeof *m);
 }
 
@@ -129,6 +134,8 @@ static uint32_t hash_of(const char *text, size_t len)
     }
     for (; len; text++, len--)
         h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    /* the last bytes are in the upper bits only, and tables look at the lower ones */
+    h = (h ^ h >> 32) * 0xc4ceb9fe1a85ec53u;
     return (uint32_t)(h ^ h >> 32);
 }
 
@@ -194,6 +201,7 @@ APPEND(gt_model_thread, gt_thread, threads, thread_count, thread_room)
 APPEND(gt_model_row, gt_row, rows, row_count, row_room)
 APPEND(gt_model_open, gt_open, open, open_count, open_room)
 APPEND(gt_model_device, gt_device_metrics, devices, device_count, device_room)
+APPEND(gt_model_launched, gt_launched, launched, launched_count, launched_room)
 
 struct gt_metric *gt_model_metric(struct gt_model *m, struct gt_list *l)
 {

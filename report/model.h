@@ -21,7 +21,9 @@ extern const char *const gt_use_devices[GT_DEVICES]; /* PyTorch's use_device; NU
 /* clang-format off */
 #define GT_LOST_NAMES(X) \
     X(memory) X(nested) X(deep) X(late) X(unbalanced) X(overlapped) X(folded) X(clamped) \
-    X(inherited) X(left_open) X(cut) X(silent) X(duplicates) X(torn)
+    X(inherited) X(left_open) X(cut) X(silent) X(duplicates) X(torn) \
+    X(unattributed) X(device_records) X(unfinished) \
+    X(stack_missing) X(stack_truncated) X(stack_cut) X(stack_folded)
 /* clang-format on */
 enum gt_lost_index {
 #define X(name) GT_LOST_INDEX_##name,
@@ -64,6 +66,51 @@ struct gt_list {
     uint32_t first, count; /* in gt_model.lists, of metrics in gt_model.metrics */
 };
 
+/* Lists of positions in frames, innermost first. Texts of a list of events are `python`. */
+struct gt_stack {
+    struct gt_list python, native;
+    struct gt_list shown; /* what views show; set by gt_stacks_show */
+};
+
+/* ---- stacks ---- */
+
+/* A file that native frames lie in. */
+struct gt_stack_module {
+    gt_text path;
+    gt_text build_id; /* lower-case hex, "" if it has none */
+};
+
+enum gt_stack_kind {
+    GT_STACK_IS_PYTHON, /* function, file, line */
+    GT_STACK_IS_NATIVE, /* module and offset; function where it is known, file and line by --lines
+                         */
+    GT_STACK_IS_TEXT,   /* function: the whole text, of a list of events */
+    GT_STACK_IS_NOTE,   /* function: "(truncated)", "(cut)", "(other stacks)" */
+    GT_STACK_KINDS
+};
+extern const char *const gt_stack_kinds[GT_STACK_KINDS]; /* "python", … as in JSON */
+
+struct gt_stack_frame {
+    uint8_t kind;    /* enum gt_stack_kind */
+    uint8_t exact;   /* NATIVE: offset is that of an interrupted instruction, no return address */
+    uint8_t entry;   /* PYTHON: outermost of one call of the interpreter's loop */
+    uint8_t inlined; /* NATIVE: into the frame behind it */
+    uint32_t line;   /* 0: not known */
+    gt_text function, file;
+    uint32_t module; /* NATIVE: 1 + position in modules; 0: not known */
+    uint64_t offset; /* NATIVE: address in the module's file (ELF); without module the address */
+    gt_text text;    /* what views show; set by gt_stacks_show */
+};
+
+enum gt_stack_form {
+    GT_STACK_AUTO, /* Python frames where there are any, else native ones */
+    GT_STACK_PYTHON,
+    GT_STACK_NATIVE,
+    GT_STACK_JOINED, /* native frames with the interpreter's replaced by Python's */
+    GT_STACK_FORMS
+};
+extern const char *const gt_stack_forms[GT_STACK_FORMS]; /* "auto", … as for --stack */
+
 enum gt_row_flags {
     GT_ROW_FOLDED = 1,     /* stands for many names */
     GT_ROW_ASYNC = 2,      /* start/end range: self 0 */
@@ -71,6 +118,14 @@ enum gt_row_flags {
     GT_ROW_LEGACY = 8,     /* device time from event pairs */
     GT_ROW_TORN = 16,      /* the process was killed in the middle of an update */
     GT_ROW_REMOTE = 32,    /* of another host: PyTorch's is_remote */
+    GT_ROW_FRAME = 64,     /* no call but a frame above some: only in what arrange.h makes */
+};
+
+/* How a kernel was launched, and how long its launches waited for their start. */
+struct gt_launched {
+    uint32_t grid[3], block[3], shared_static, shared_dynamic, registers;
+    uint32_t device; /* number, among those of its kind */
+    int64_t delays, delay_ns, delay_max_ns;
 };
 
 /* A place in a call tree. `kind` is enum gt_node_kind of core/layout.h (never ROOT). */
@@ -80,7 +135,7 @@ struct gt_row {
     gt_text key, domain, label; /* label: what views show, `domain:key` */
     gt_text shapes, overload, category_name;
     uint32_t category;                   /* 0: none */
-    uint32_t stack;                      /* gt_model_stack, 0: none */
+    uint32_t stack;                      /* 1 + position in stacks, 0: none */
     uint8_t source, kind, scope, device; /* device: enum gt_device */
     uint32_t flags;                      /* enum gt_row_flags */
     int64_t count, failed;
@@ -91,6 +146,7 @@ struct gt_row {
     int64_t bytes, flops;
     int64_t memory, self_memory, device_memory, self_device_memory;
     struct gt_values values;
+    uint32_t launched;      /* of rows of a device: 1 + position in gt_model.launched; 0: none */
     struct gt_list metrics; /* of a process that is a TVM report: all its columns, as they came */
 };
 
@@ -145,14 +201,19 @@ struct gt_model {
     gt_text *lists;
     struct gt_metric *metrics;
     struct gt_device_metrics *devices;
-    struct gt_list *stacks;
+    struct gt_stack *stacks;
+    struct gt_stack_frame *frames;
+    struct gt_stack_module *modules;
+    struct gt_launched *launched;
     size_t process_count, thread_count, row_count, open_count, list_count;
     size_t metric_count, device_count;
     size_t process_room, thread_room, row_room, open_room, list_room;
     size_t metric_room, device_room;
-    size_t stack_count, stack_room;
-    uint32_t *stack_hash;
-    size_t stack_hash_size;
+    size_t stack_count, frame_count, module_count;
+    size_t stack_room, frame_room, module_room;
+    size_t launched_count, launched_room;
+    uint32_t *stack_hash, *frame_hash, *module_hash;
+    size_t stack_hash_size, frame_hash_size, module_hash_size;
     /* strings */
     struct gt_string *strings;
     size_t string_count, string_room;
@@ -177,14 +238,30 @@ struct gt_thread *gt_model_thread(struct gt_model *m);
 struct gt_row *gt_model_row(struct gt_model *m);
 struct gt_open *gt_model_open(struct gt_model *m);
 struct gt_device_metrics *gt_model_device(struct gt_model *m);
+struct gt_launched *gt_model_launched(struct gt_model *m);
 /* Appends to *l, whose metrics must be the last ones. */
 struct gt_metric *gt_model_metric(struct gt_model *m, struct gt_list *l);
 void gt_model_list(struct gt_model *m, struct gt_list *l, gt_text text);
 
-/* The id, from 1 on, of a stack with these frames, innermost first; 0 if it has none. */
-uint32_t gt_model_stack(struct gt_model *m, const gt_text *frames, size_t count);
-/* Its frames, at most the `most` innermost ones; 0: all. */
-struct gt_list gt_model_frames(const struct gt_model *m, uint32_t stack, uint32_t most);
+/* Stacks (stacks.c): each module, frame and stack is there once. The id of a module or stack is 1 +
+ * its position, 0: none; that of a frame its position. Lists are innermost frame first. */
+uint32_t gt_stacks_module(struct gt_model *m, const struct gt_stack_module *module);
+uint32_t gt_stacks_frame(struct gt_model *m, const struct gt_stack_frame *frame);
+uint32_t gt_stacks_add(struct gt_model *m, const uint32_t *python, size_t pythons,
+                       const uint32_t *native, size_t natives);
+/* A stack that is known by its texts alone. */
+uint32_t gt_stacks_texts(struct gt_model *m, const gt_text *texts, size_t count);
+/* For --lines: in every stack the frames of the list by[frame] stand for that frame from now on;
+ * count 0: it stays. `by` has one for each frame there was when it was made. */
+void gt_stacks_replace(struct gt_model *m, const struct gt_list *by, size_t count);
+
+/* Sets what views show of all stacks (stacks_show.c). Called once all is loaded; without it they
+ * show none but texts. */
+void gt_stacks_show(struct gt_model *m, enum gt_stack_form form);
+/* What is shown of a stack: positions in frames, at most the `most` innermost ones; 0: all. */
+struct gt_list gt_stacks_shown(const struct gt_model *m, uint32_t stack, uint32_t most);
+/* Its text of frame number i in such a list. */
+gt_text gt_stacks_text(const struct gt_model *m, struct gt_list shown, uint32_t i);
 
 /* Sets label from domain and key, and the times inside outermost ranges, of everything from these
  * positions on: loaders call it last. */

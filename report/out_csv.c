@@ -60,7 +60,7 @@ static void frames(const struct gt_model *m, struct gt_list l, struct gt_sink *s
     gt_sink_put(s, ",\"", 2);
     for (uint32_t i = 0; i < l.count; i++) {
         gt_sink_text(s, i ? "\n" : "");
-        inner(s, gt_model_string(m, m->lists[l.first + i], NULL));
+        inner(s, gt_model_string(m, gt_stacks_text(m, l, i), NULL));
     }
     gt_sink_put(s, "\"", 1);
 }

@@ -123,6 +123,15 @@ static void list(struct gt_sink *s, const char *before, const struct gt_model *m
     gt_sink_text(s, "]");
 }
 
+static void frames(struct gt_sink *s, const char *before, const struct gt_model *m,
+                   struct gt_list l)
+{
+    gt_sink_text(s, before);
+    for (uint32_t i = 0; i < l.count; i++)
+        string(s, i ? "," : "", m, gt_stacks_text(m, l, i));
+    gt_sink_text(s, "]");
+}
+
 static void lost(struct gt_sink *s, const int64_t *counts)
 {
     for (int i = 0; i < GT_LOST_INDICES; i++) {
@@ -282,7 +291,7 @@ static void average(const struct gt_groups *g, size_t id, unsigned by, struct gt
     us(s, ",\"self_device_time_total\":", a->self_device_ns);
     shapes(s, m, by & (GT_BY_SHAPE | GT_BY_NOTHING) && !a->shapes ? GT_TEXT_NO_SHAPES : a->shapes);
     string(s, ",\"overload_name\":", m, a->overload);
-    list(s, ",\"stack\":", m, a->stack);
+    frames(s, ",\"stack\":[", m, a->stack);
     integer(s, ",\"scope\":", a->scope);
     integer(s, ",\"cpu_memory_usage\":", a->memory);
     integer(s, ",\"device_memory_usage\":", a->device_memory);
@@ -372,6 +381,7 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
     some(s, ",\"device_memory\":", r->device_memory);
     some(s, ",\"self_device_memory\":", r->self_device_memory);
     values(s, &r->values);
+    gt_out_json_launched(m, r->launched, s);
     if (r->metrics.count) {
         gt_sink_text(s, ",\"metrics\":");
         gt_out_json_metrics(m, r->metrics, s);
@@ -493,12 +503,8 @@ void gt_out_json(const struct gt_model *m, const struct gt_write_options *o, str
         gt_sink_text(s, i ? ",\n" : "\n");
         row(m, i, s);
     }
-    gt_sink_text(s, "],\n\"stacks\":[");
-    for (size_t i = 0; i < m->stack_count; i++) {
-        list(s, i ? ",\n{\"frames\":" : "\n{\"frames\":", m, m->stacks[i]);
-        gt_sink_text(s, "}");
-    }
     gt_sink_text(s, "]");
+    gt_out_json_stacks(m, s);
     events(m, "marks", GT_KIND_MARK, s);
     events(m, "counters", GT_KIND_COUNTER, s);
     open_ranges(m, s);

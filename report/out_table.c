@@ -94,8 +94,9 @@ static size_t widest(const struct gt_groups *g, size_t most, int what)
 
 static const char *frame(const struct gt_groups *g, const struct gt_avg *a, uint32_t i)
 {
-    return i < a->stack.count ? gt_model_string(g->model, g->model->lists[a->stack.first + i], NULL)
-                              : "";
+    return i < a->stack.count
+               ? gt_model_string(g->model, gt_stacks_text(g->model, a->stack, i), NULL)
+               : "";
 }
 
 /* Of the column with the frames; 0: there are none. */

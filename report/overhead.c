@@ -100,7 +100,7 @@ int64_t gt_overhead_calls(const struct gt_model *m, size_t process)
     int64_t n = gt_add(p->excluded,
                        gt_add(p->lost[GT_LOST_INDEX_silent], p->lost[GT_LOST_INDEX_duplicates]));
     for (size_t i = 0; i < m->row_count; i++)
-        if (m->threads[m->rows[i].thread].process == process)
+        if (m->threads[m->rows[i].thread].process == process && m->rows[i].device == GT_CPU)
             n = gt_add(n, m->rows[i].count);
     return n;
 }

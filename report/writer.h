@@ -13,6 +13,7 @@ struct gt_write_options {
     unsigned group_by;   /* enum gt_by */
     struct gt_sink
         *hint;  /* for what is about the command, not the program; NULL: same as the rest */
+    int device; /* of folded: device time that was launched instead of CPU time */
     int memory; /* memory columns: 1 always, 0 where there is such data */
     /* of tvm-table, as the arguments of TVM's Report.table() */
     int no_sort, no_aggregate, no_col_sums;
@@ -51,8 +52,12 @@ void gt_out_table_groups(const struct gt_groups *g, const struct gt_write_option
  * same head are of the same session. */
 void gt_out_json_head(const struct gt_model *m, struct gt_sink *s);
 /* The object of some metrics, and the one of all devices of a process. */
+/* ,"launch":{…} of a row of a device; nothing for 0. */
+void gt_out_json_launched(const struct gt_model *m, uint32_t launched, struct gt_sink *s);
 void gt_out_json_metrics(const struct gt_model *m, struct gt_list l, struct gt_sink *s);
 void gt_out_json_devices(const struct gt_model *m, size_t process, struct gt_sink *s);
+/* `,"modules":[…],"frames":[…],"stacks":[…]` */
+void gt_out_json_stacks(const struct gt_model *m, struct gt_sink *s);
 /* A quoted JSON string. */
 void gt_text_json(struct gt_sink *s, const char *text, size_t len);
 /* For a terminal: control characters as \n, \t, \x1b; texts of `limit` characters and more are cut

@@ -272,7 +272,7 @@ RD int rd_run(Suite *suite)
     for (const char *const *v =
              (const char *const[]){"MEMORY", "RING", "SOURCES", "DISABLE", "CHILDREN", "EXE",
                                    "RECORD_SHAPES", "RUN_DIR", "OUTPUT", "LOG", "INCLUDE",
-                                   "EXCLUDE", "WINDOW", NULL};
+                                   "EXCLUDE", "WINDOW", "WITH_STACK", NULL};
          *v; v++) {
         char name[64];
         snprintf(name, sizeof name, "GPUTALLY_%s", *v);

@@ -162,6 +162,61 @@ static inline struct gt_async *sb_start(struct sb *b, struct gt_slot *s, const c
         }
 }
 
+/* A file that frames lie in; its id. */
+static inline uint32_t sb_module(struct sb *b, const char *path, uint64_t bias, uint8_t build_id)
+{
+    gt_ref ref = sb_alloc(b, sizeof(struct gt_module)), text = sb_text(b, path);
+    struct gt_module *m = sb_at(b, ref), *newest = sb_at(b, sb_header(b)->modules);
+    m->next = sb_header(b)->modules;
+    m->id = m->next ? newest->id + 1 : 1;
+    m->path = text;
+    m->bias = m->start = bias;
+    m->end = bias + 0x100000;
+    m->build_id_bytes = build_id ? 20 : 0;
+    memset(m->build_id, build_id, m->build_id_bytes);
+    sb_header(b)->modules = ref;
+    return m->id;
+}
+
+/* A frame below its caller's, in chunks of five; its id. */
+static inline uint32_t sb_frame_at(struct sb *b, struct gt_slot *s, uint32_t parent, uint64_t pc,
+                                   uint32_t module)
+{
+    uint32_t id = s->stack_count < GT_TRIE_FIRST ? GT_TRIE_FIRST : s->stack_count;
+    gt_ref ref = s->stacks, before = 0;
+    for (uint32_t first = 0;; first += 5) {
+        struct gt_trie_chunk *c;
+        if (!ref) {
+            ref = sb_alloc(b, sizeof *c + 5 * sizeof *c->nodes);
+            c = sb_at(b, ref);
+            c->first = first;
+            c->capacity = 5;
+            if (before)
+                ((struct gt_trie_chunk *)sb_at(b, before))->next = ref;
+            else
+                s->stacks = ref;
+        }
+        c = sb_at(b, ref);
+        if (id < first + 5) {
+            c->nodes[id - first] = (struct gt_trie_node){pc, parent, module};
+            s->stack_count = id + 1;
+            return id;
+        }
+        before = ref;
+        ref = c->next;
+    }
+}
+
+/* Likewise a frame of Python. */
+static inline uint32_t sb_python(struct sb *b, struct gt_slot *s, uint32_t parent,
+                                 const char *function, uint32_t line, int entry)
+{
+    gt_ref ref = sb_alloc(b, sizeof(struct gt_code));
+    gt_ref name = sb_text(b, function), file = sb_text(b, "/src/app.py");
+    *(struct gt_code *)sb_at(b, ref) = (struct gt_code){file, name, 1};
+    return sb_frame_at(b, s, parent, GT_TRIE_PYTHON_PC(ref, line) | (entry ? GT_TRIE_ENTRY : 0), 0);
+}
+
 static inline void sb_write(const char *path, const void *data, size_t bytes)
 {
     FILE *f = fopen(path, "wb");

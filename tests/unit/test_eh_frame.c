@@ -13,7 +13,7 @@ int main(void);
 
 START_TEST(finds_modules)
 {
-    struct gt_module m;
+    struct gt_eh_module m;
     uintptr_t pcs[] = {(uintptr_t)&main, (uintptr_t)dlsym(RTLD_DEFAULT, "qsort")};
 
     /* by dl_iterate_phdr, then by _dl_find_object where there is one */
@@ -71,10 +71,10 @@ static void put32(uint8_t **p, int64_t v)
     *p += 4;
 }
 
-static struct gt_module make(const char *augmentation, const uint8_t *program, size_t bytes)
+static struct gt_eh_module make(const char *augmentation, const uint8_t *program, size_t bytes)
 {
     uint8_t *p = made.bytes, *cie, *fde, *len;
-    struct gt_module m = {.start = (uintptr_t)&made, .hdr = made.bytes, .spans = 1};
+    struct gt_eh_module m = {.start = (uintptr_t)&made, .hdr = made.bytes, .spans = 1};
     m.span[0].lo = (uint8_t *)&made;
     m.span[0].hi = (uint8_t *)(&made + 1);
     memset(made.bytes, 0, sizeof made.bytes);
@@ -127,7 +127,7 @@ static struct gt_module make(const char *augmentation, const uint8_t *program, s
     return m;
 }
 
-static struct gt_cfi at(const struct gt_module *m, unsigned offset)
+static struct gt_cfi at(const struct gt_eh_module *m, unsigned offset)
 {
     struct gt_cfi c;
     gt_cfi_find(m, (uintptr_t)made.code + offset, &c);
@@ -160,7 +160,7 @@ START_TEST(usual_program)
                                RA};
     static const char *const augmentations[] = {"zR", ""};
     for (int i = 0; i < 2; i++) {
-        struct gt_module m = make(augmentations[i], program, sizeof program);
+        struct gt_eh_module m = make(augmentations[i], program, sizeof program);
         struct gt_cfi c = at(&m, 0);
         ck_assert_int_eq(c.kind, GT_CFI_SIMPLE);
         ck_assert_uint_eq(c.cfa_off, 8);
@@ -194,7 +194,7 @@ START_TEST(popped)
 {
     const uint8_t program[] = {ADVANCE(1), DEF_CFA_OFFSET, 16, OFFSET(FP, 2),
                                ADVANCE(1), DEF_CFA_OFFSET, 8};
-    struct gt_module m = make("zR", program, sizeof program);
+    struct gt_eh_module m = make("zR", program, sizeof program);
     ck_assert_uint_eq(at(&m, 1).fp_off, 16);
     ck_assert_int_eq(at(&m, 2).kind, GT_CFI_SIMPLE);
     ck_assert_uint_eq(at(&m, 2).fp_off, 0);
@@ -230,7 +230,7 @@ static const struct odd {
 START_TEST(odd_program)
 {
     const struct odd *o = &odd[_i];
-    struct gt_module m = make(o->augmentation, o->program, o->bytes);
+    struct gt_eh_module m = make(o->augmentation, o->program, o->bytes);
     ck_assert_int_eq(at(&m, 5).kind, o->kind);
 }
 END_TEST
@@ -239,7 +239,7 @@ END_TEST
 START_TEST(realigned)
 {
     uint8_t program[] = {0x10, FP, 2, 0x76, 0, 0x0f, 3, 0x76, 0x68 /* -24 */, 0x06};
-    struct gt_module m = make("zR", program, sizeof program);
+    struct gt_eh_module m = make("zR", program, sizeof program);
     struct gt_cfi c = at(&m, 5);
     ck_assert_int_eq(c.kind, GT_CFI_SIMPLE);
     ck_assert_int_eq(c.realigned, 1);
@@ -271,7 +271,7 @@ static __attribute__((no_sanitize("address"))) void copy_all(volatile uint8_t *t
 /* A copy of real unwind data that ends at a page which may not be read, damaged in every way. */
 START_TEST(damaged)
 {
-    struct gt_module real, m;
+    struct gt_eh_module real, m;
     ck_assert_int_eq(gt_module_find((uintptr_t)&main, &real), 0);
     const uint8_t *lo = NULL, *hi = NULL;
     for (int i = 0; i < real.spans; i++)
@@ -289,7 +289,7 @@ START_TEST(damaged)
         struct gt_cfi c;
         if (i % 40 == 0)
             copy_all(copy, lo, bytes);
-        m = (struct gt_module){.start = (uintptr_t)copy, .hdr = copy + hdr, .spans = 1};
+        m = (struct gt_eh_module){.start = (uintptr_t)copy, .hdr = copy + hdr, .spans = 1};
         m.span[0].lo = copy;
         m.span[0].hi = copy + bytes;
         if (i % 40)

@@ -166,15 +166,15 @@ START_TEST(stacks)
         char name[16];
         snprintf(name, sizeof name, "f%u", i);
         f[i] = gt_model_textz(&m, name);
-        ids[i] = gt_model_stack(&m, f, i);
+        ids[i] = gt_stacks_texts(&m, f, i);
         ck_assert_uint_eq(ids[i], i);
     }
     for (uint32_t i = 0; i < 300; i++)
-        ck_assert_uint_eq(gt_model_stack(&m, f, i), ids[i]);
+        ck_assert_uint_eq(gt_stacks_texts(&m, f, i), ids[i]);
     ck_assert_uint_eq(m.stack_count, 299);
-    ck_assert_uint_eq(gt_model_frames(&m, ids[9], 0).count, 9);
-    ck_assert_uint_eq(gt_model_frames(&m, ids[9], 4).count, 4);
-    ck_assert_uint_eq(gt_model_frames(&m, 0, 4).count, 0);
+    ck_assert_uint_eq(gt_stacks_shown(&m, ids[9], 0).count, 9);
+    ck_assert_uint_eq(gt_stacks_shown(&m, ids[9], 4).count, 4);
+    ck_assert_uint_eq(gt_stacks_shown(&m, 0, 4).count, 0);
     for (int i = 0; i < 300; i++) {
         int32_t r = add("a", -1, 0, 1, 1);
         m.rows[r].stack = ids[i];
@@ -210,7 +210,7 @@ START_TEST(same_sums)
         int32_t r = add(key, -1, (random >> 20) % 4, n, n ? random % 1000 : 0);
         snprintf(shapes, sizeof shapes, "[[%u]]", (random >> 12) % 3);
         m.rows[r].shapes = gt_model_textz(&m, shapes);
-        m.rows[r].stack = gt_model_stack(&m, frames + random % 3, (random >> 9) % 3);
+        m.rows[r].stack = gt_stacks_texts(&m, frames + random % 3, (random >> 9) % 3);
         count += m.rows[r].count;
         self += m.rows[r].self_ns;
     }

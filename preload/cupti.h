@@ -1,0 +1,95 @@
+/* CUPTI, NVIDIA's library that tells what devices did. We use it as a tool would, and stand in
+ * front of it, since the program may be one too (PyTorch's profiler) and CUPTI takes only one:
+ *   cupti.c          finds it, subscribes, notes who launches what, ends
+ *   cupti_records.c  its buffers: counts the records, hands the program its own
+ *   cupti_share.c    what the program calls of it
+ * Any thread. */
+#ifndef GT_CUPTI_H
+#define GT_CUPTI_H
+
+#include <stdatomic.h>
+#include "abi/cupti.h"
+
+/* CUDA is ready in this process: begins to record. Loads CUPTI, so not from inside a lock that its
+ * constructors may want. Returns 1 if devices' times come from CUPTI, 0 if they do not: then the
+ * caller takes pairs of events. Cheap after the first time. */
+int gt_cupti_start(void);
+
+/* The process ends: takes what is complete, waits for nothing. */
+void gt_cupti_end(void);
+
+/* ---- between the files ---- */
+
+struct gt_cupti_calls {
+#define HOOK(name, parameters)
+#define CALL(field, parameters, name) int(*field) parameters;
+#include "hooks/cupti.def"
+#undef CALL
+#undef HOOK
+};
+
+/* What the program asked CUPTI for. Written under `lock`, read by callbacks without. */
+struct gt_cupti_program {
+    int subscribed;
+    _Atomic(gt_cupti_callback *) callback; /* NULL: none is to be called */
+    void *user;
+    _Atomic uint64_t wants[GT_CUPTI_DOMAINS][GT_CUPTI_CALLBACKS / 64]; /* bits by callback id */
+    _Atomic(gt_cupti_request *) request;                               /* NULL: not registered */
+    _Atomic(gt_cupti_complete *) complete;
+    _Atomic uint8_t kinds[GT_CUPTI_KINDS]; /* 1: enabled */
+    _Atomic uint64_t dropped;              /* records that CUPTI lost, and not told yet */
+};
+
+struct gt_cupti {
+    struct gt_cupti_calls call;
+    void *library; /* dlopen's handle of the copy that `call` leads to; NULL: none yet */
+    void *subscriber;
+    atomic_int recording; /* 1: our kinds are enabled */
+    atomic_flag lock;     /* held while who is subscribed, or what is enabled, changes */
+    _Atomic uint64_t ours[GT_CUPTI_DOMAINS][GT_CUPTI_CALLBACKS / 64]; /* launches, by callback id */
+    struct gt_cupti_program program;
+};
+extern struct gt_cupti gt_cupti __attribute__((visibility("hidden")));
+
+/* Makes `library` the copy that is used, subscribed to; another one before it is left. 0 or a
+ * CUptiResult. The lock is held. */
+int gt_cupti_use(void *library);
+/* Enables our kinds, if CUDA is recorded at all. 0 or a CUptiResult. The lock is held. */
+int gt_cupti_enable(void);
+
+static inline void gt_cupti_enter(void)
+{
+    while (atomic_flag_test_and_set_explicit(&gt_cupti.lock, memory_order_acquire))
+        ;
+}
+
+static inline void gt_cupti_leave(void)
+{
+    atomic_flag_clear_explicit(&gt_cupti.lock, memory_order_release);
+}
+
+/* 1 for kinds that we enable for ourselves. */
+static inline int gt_cupti_is_ours(uint32_t kind)
+{
+    return kind == GT_CUPTI_KERNEL || kind == GT_CUPTI_COPY || kind == GT_CUPTI_SET;
+}
+
+/* In gt_origin.flags: while it was launched the program had the kind enabled itself. */
+#define GT_CUPTI_PROGRAMS(kind)                                                                    \
+    (GT_ORIGIN_OWN << ((kind) == GT_CUPTI_COPY ? 1 : (kind) == GT_CUPTI_SET ? 2 : 0))
+
+static inline uint64_t gt_cupti_bit(const _Atomic uint64_t set[][GT_CUPTI_CALLBACKS / 64],
+                                    int domain, uint32_t id)
+{
+    if (domain < 0 || domain >= GT_CUPTI_DOMAINS || id >= GT_CUPTI_CALLBACKS)
+        return 0;
+    return atomic_load_explicit(&set[domain][id / 64], memory_order_relaxed) >> id % 64 & 1;
+}
+
+/* cupti_records.c */
+gt_cupti_request gt_cupti_our_request;
+gt_cupti_complete gt_cupti_our_complete;
+/* Record times are of that clock from now on; NULL: ns. The lock is held. */
+void gt_cupti_clock_is(gt_cupti_clock *clock);
+
+#endif

@@ -11,6 +11,7 @@
 #include "core/device.h"
 #include "core/record.h"
 #include "core/say.h"
+#include "cuda.h"
 #include "dl.h"
 
 struct gt_cupti gt_cupti = {.lock = ATOMIC_FLAG_INIT};
@@ -41,8 +42,18 @@ static uint32_t programs_kinds(void)
     return flags;
 }
 
-/* The one callback that CUPTI has of this process. A runtime call and the driver's below it may
- * have the same id: the inner one comes second and stays. */
+/* A runtime call and the driver's below it may have the same id: the inner one comes second and
+ * stays. One that launches into a graph that is being made leads to nothing now. */
+static void launch(int domain, const struct gt_cupti_call *call)
+{
+    struct gt_origin o = gt_origin_here();
+    o.flags |= programs_kinds();
+    if (domain != GT_CUPTI_DRIVER || gt_cuda_captures())
+        o.flags |= GT_ORIGIN_SEEN;
+    gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
+}
+
+/* The one callback that CUPTI has of this process. */
 static void callback(void *user, int domain, uint32_t id, const void *data)
 {
     gt_cupti_callback *theirs =
@@ -50,11 +61,10 @@ static void callback(void *user, int domain, uint32_t id, const void *data)
     (void)user;
     if (gt_cupti_bit(gt_cupti.ours, domain, id)) {
         const struct gt_cupti_call *call = data;
-        if (call->site == 0) {
-            struct gt_origin o = gt_origin_here();
-            o.flags |= programs_kinds();
-            gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
-        }
+        if (call->site == 0)
+            launch(domain, call);
+        else if (call->result && *(const int *)call->result)
+            gt_origin_get(GT_SOURCE_CUDA, call->correlation); /* failed: nothing will come of it */
     }
     if (theirs && gt_cupti_bit(gt_cupti.program.wants, domain, id))
         theirs(gt_cupti.program.user, domain, id, data);
@@ -62,9 +72,9 @@ static void callback(void *user, int domain, uint32_t id, const void *data)
 
 static int is_launch(const char *name)
 {
-    /* graphs' nodes are made, not launched, by functions that have these words too */
-    if (strstr(name, "GraphAdd") || strstr(name, "NodeGet") || strstr(name, "NodeSet") ||
-        strstr(name, "GraphExec"))
+    /* what runs on the host; graphs' nodes, which are made, not launched */
+    if (strstr(name, "HostFunc") || strstr(name, "GraphAdd") || strstr(name, "NodeGet") ||
+        strstr(name, "NodeSet") || strstr(name, "GraphExec"))
         return 0;
     return strstr(name, "Launch") || strstr(name, "Memcpy") || strstr(name, "Memset");
 }
@@ -228,5 +238,5 @@ void gt_cupti_end(void)
         return;
     if (atomic_load_explicit(&gt_cupti.recording, memory_order_relaxed))
         gt_cupti.call.flush_all(0);
-    gt_origin_tell_open();
+    gt_origin_tell_open(0);
 }

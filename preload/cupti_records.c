@@ -27,6 +27,8 @@ void gt_cupti_our_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {
     *buffer = NULL;
     *bytes = *most_records = 0;
+    if (!gt_session.generation) /* the program is here before its first recorded call */
+        gt_origin_here();
     for (uint32_t i = 0; i < BUFFERS && !*buffer; i++) {
         if (atomic_flag_test_and_set_explicit(&buffers[i].taken, memory_order_acquire))
             continue;

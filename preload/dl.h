@@ -1,4 +1,5 @@
-/* Where this library lies, and the wrappers of getenv, secure_getenv, dlsym, dlopen and dlclose (dl.c). */
+/* Where this library lies, and the wrappers of getenv, secure_getenv, dlsym, dlopen and dlclose
+ * (dl.c). */
 #ifndef GT_DL_H
 #define GT_DL_H
 

@@ -2,6 +2,7 @@
  */
 #include "report/commands.h"
 #include "core/config.h"
+#include "report/lines.h"
 #include "report/load.h"
 #include "report/mem.h"
 #include "report/missing.h"
@@ -48,6 +49,8 @@ static void help(FILE *to)
         "      --no-sort         tvm-table: rows as they came\n"
         "      --no-aggregate    tvm-table: a row a place in the call tree\n"
         "      --no-col-sums     tvm-table: no row of sums\n"
+        "      --lines           native frames with file and line, and inlined functions\n"
+        "      --debug-dir DIR   looks there too for modules and debug files; may be repeated\n"
         "  -o, --output FILE     write there instead of standard output\n"
         "      --force           replace FILE if it exists\n"
         "  -h, --help            this text\n",
@@ -65,7 +68,9 @@ struct request {
     const struct gt_writer *writer;
     const char *output;
     enum gt_stack_form form;
-    int force, sum;
+    int force, sum, lines;
+    const char **folders; /* with debug files */
+    size_t folder_count, folder_room;
     size_t *file; /* of a process: its position in argv */
     char **argv;
 };
@@ -159,6 +164,8 @@ static int parse(int argc, char **argv, struct request *q)
                                             {"no-sort", no_argument, NULL, 'X'},
                                             {"no-aggregate", no_argument, NULL, 'Y'},
                                             {"no-col-sums", no_argument, NULL, 'Z'},
+                                            {"lines", no_argument, NULL, 'L'},
+                                            {"debug-dir", required_argument, NULL, 'D'},
                                             {"output", required_argument, NULL, 'o'},
                                             {"force", no_argument, NULL, 'F'},
                                             {"help", no_argument, NULL, 'h'},
@@ -241,6 +248,13 @@ static int parse(int argc, char **argv, struct request *q)
             break;
         case 'o':
             q->output = optarg;
+            break;
+        case 'L':
+            q->lines = 1;
+            break;
+        case 'D':
+            gt_mem_grow(&q->folders, &q->folder_room, q->folder_count, sizeof *q->folders);
+            q->folders[q->folder_count++] = optarg;
             break;
         case 'S':
             q->sum = 1;
@@ -342,11 +356,14 @@ int gt_cmd_report(int argc, char **argv)
             q.file[k] = (size_t)i;
     }
     if (!status) {
+        if (q.lines || q.folder_count)
+            gt_lines_fill(&m, &(struct gt_symbols_folders){q.folders, q.folder_count}, q.lines);
         gt_stacks_show(&m, q.form);
         gt_missing_tell(&m, &q.options);
         status = write_out(&m, &q);
     }
     free(q.file);
+    free(q.folders);
     gt_model_fini(&m);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "report/load_slot.h"
 #include "report/mem.h"
+#include "report/symbols_name.h"
 
 static int64_t whole(uint64_t v)
 {
@@ -87,6 +88,14 @@ static void charge(struct gt_model *m, int32_t row, int64_t ns)
         m->rows[row].device_ns = gt_add(m->rows[row].device_ns, ns);
 }
 
+static gt_text demangled(struct gt_model *m, gt_text linkage)
+{
+    char *name = gt_symbols_name(gt_model_string(m, linkage, NULL));
+    gt_text text = gt_model_textz(m, name);
+    free(name);
+    return text;
+}
+
 static int emit(struct gt_loader *l, const struct gt_activity *a)
 {
     struct gt_model *m = l->m;
@@ -102,6 +111,8 @@ static int emit(struct gt_loader *l, const struct gt_activity *a)
     struct gt_row *r = gt_model_row(m);
     if ((rc = gt_load_text(l, a->name, &r->key)))
         return rc;
+    if (a->kind == GT_ACTIVITY_KERNEL)
+        r->key = demangled(m, r->key);
     r->parent = above;
     r->thread = thread;
     r->kind = GT_KIND_RANGE;

@@ -290,7 +290,8 @@ struct gt_frame {
     uint64_t flops;
     struct gt_held held;
     uint32_t kids; /* operators that were opened right above it */
-    uint32_t reserved;
+    /* the writer's own: of a backward operator and all in it, the stack of the forward one */
+    uint32_t forward;
     uint32_t record; /* kind << 28 | node index, as in the ring */
     uint32_t group;  /* source << 24 | domain id: what a pop must match */
     uint32_t level;  /* open frames of the same group below */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "core/hot.h"
 #include "core/op_elsewhere.h"
+#include "core/op_forward.h"
 #include "core/session.h"
 #include "core/stacks.h"
 #include "core/window.h"
@@ -125,10 +126,53 @@ GT_HOT int is_op(const struct gt_link *c, gt_tag tag, const struct gt_op *op,
            text_is(c->node->shapes, op->shapes) && text_is(c->node->overload, op->overload);
 }
 
-/* The thread is in hand: the slow path of everything unusual. The stack, or where it is to be taken
- * from. */
-static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op,
-                               struct gt_stack_ids stack, const struct gt_regs *at)
+/* Where an operator is called from. */
+struct called {
+    struct gt_stack_ids ids;
+    uint32_t forward; /* for its frame: see there */
+};
+
+/* What the innermost operator has, counted or not: what is called by it in Python is in it too. */
+static uint32_t forward_below(const struct gt_thread *t)
+{
+    uint32_t depth = atomic_load_explicit(&t->slot->depth, memory_order_relaxed);
+    while (depth-- > 0) {
+        const struct gt_frame *f = gt_frame_at(t, depth);
+        if ((f->group & GT_GROUP_MASK) == GROUP)
+            return f->forward;
+    }
+    return 0;
+}
+
+/* Operators of the backward pass have the stack of the forward operator that made their node, and
+ * so have those that they call. Where it is not known they have their own, like all others. */
+GT_HOT struct called called_from(struct gt_thread *t, const struct gt_op *op,
+                                 const struct gt_regs *at)
+{
+    struct called c = {{0, 0}, 0};
+    if (unlikely(!gt_stack_how[GT_STACK_EITHER]))
+        return c;
+    int numbered = op->thread && op->sequence >= 0;
+    if (unlikely(op->scope == GT_SCOPE_BACKWARD))
+        c.forward = numbered ? gt_op_forward_get(t, op->thread, op->sequence) : 0;
+    else
+        c.forward = t->top->group == GT_GROUP_OP ? t->top->forward
+                    : t->top->group              ? forward_below(t)
+                                                 : 0;
+    if (unlikely(c.forward))
+        c.ids = gt_op_forward_ids(t, c.forward);
+    else
+        c.ids = gt_stacks_of(t, at, GT_STACK_EITHER, TAG(op->scope), op->name);
+    uint32_t id = c.ids.python ? c.ids.python : c.ids.native;
+    if (op->scope == GT_SCOPE_FUNCTION && numbered && id)
+        gt_op_forward_put(t, op->thread, op->sequence, id);
+    return c;
+}
+
+/* The thread is in hand: the slow path of everything unusual. Where it is called from is known
+ * already, or to be found from `at`. */
+static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op, struct called called,
+                               const struct gt_regs *at)
 {
     const struct gt_attr a = {
         .name = op->name, .shapes = op->shapes, .overload = op->overload, .scope = op->scope};
@@ -139,10 +183,14 @@ static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op,
     t->slot->silent += (uint64_t)silent;
     if (!silent) {
         if (at)
-            stack = gt_stacks_of(t, at, GT_STACK_EITHER, TAG(op->scope), op->name);
-        c = gt_tree_child_at(t, t->cur, TAG(op->scope), &a, stack);
+            called = called_from(t, op, at);
+        c = gt_tree_child_at(t, t->cur, TAG(op->scope), &a, called.ids);
+    } else {
+        called.forward = forward_below(t);
     }
     int level = gt_frame_push(t, c ? c : t->cur, GROUP, op->token, !c);
+    if (level >= 0)
+        t->top->forward = called.forward;
     if (level >= 0 && c)
         t->top->flops = op->flops;
     if (step)
@@ -155,7 +203,7 @@ static GT_COLD int push_slowly(struct gt_thread *t, const struct gt_op *op,
 int gt_op_push(const struct gt_op *given)
 {
     const struct gt_regs at = GT_REGS_OF_CALLER();
-    struct gt_stack_ids stack = {0, 0};
+    struct called called = {{0, 0}, 0};
     struct gt_op op = *given;
     struct gt_thread *t = gt_enter();
     if (unlikely(!t)) {
@@ -163,7 +211,7 @@ int gt_op_push(const struct gt_op *given)
             return -1;
         if (atomic_load_explicit(&gt_op_ends, memory_order_relaxed))
             gt_op_collect_ends(t);
-        return push_slowly(t, &op, stack, &at);
+        return push_slowly(t, &op, called, &at);
     }
     if (unlikely(atomic_load_explicit(&gt_op_ends, memory_order_relaxed)))
         gt_op_collect_ends(t);
@@ -172,19 +220,19 @@ int gt_op_push(const struct gt_op *given)
     if (op.overload && !*op.overload)
         op.overload = NULL;
     gt_tag tag = TAG(op.scope);
-    stack = gt_stacks_of(t, &at, GT_STACK_EITHER, tag, op.name);
+    called = called_from(t, &op, &at);
     struct gt_link *parent = t->cur, *last = parent->last, *c = last->after;
-    if (!is_op(c, tag, &op, stack) && !is_op(c = last, tag, &op, stack))
-        return push_slowly(t, &op, stack, NULL);
+    if (!is_op(c, tag, &op, called.ids) && !is_op(c = last, tag, &op, called.ids))
+        return push_slowly(t, &op, called, NULL);
     struct gt_frame *below = t->top, *f = below + 1;
     if (unlikely(below == t->limit))
-        return push_slowly(t, &op, stack, NULL);
+        return push_slowly(t, &op, called, NULL);
     if (likely(below->group == GT_GROUP_OP)) {
         if (unlikely(below->held.record))
             gt_count_held(t, &below->held);
         below->kids++;
     } else if (unlikely(below->group)) { /* another source's: see there */
-        return push_slowly(t, &op, stack, NULL);
+        return push_slowly(t, &op, called, NULL);
     }
     parent->last = c;
     f->kid_ticks = 0;
@@ -193,7 +241,8 @@ int gt_op_push(const struct gt_op *given)
     f->record = c->record;
     f->group = GT_GROUP_OP;
     f->level = 0;
-    f->flops = op.flops; /* the rest is 0 above the top */
+    f->flops = op.flops;
+    f->forward = called.forward; /* the rest is 0 above the top */
     t->top = f;
     t->cur = c;
     t->ops++;
@@ -264,7 +313,7 @@ void gt_op_pop(uint64_t token)
     t->ops--;
     struct gt_record *after = gt_hot_ring(t, slot, t0, d, f->record);
     f->token = 0;
-    f->kids = 0;
+    f->kids = f->forward = 0;
     f->flops = 0;
     memset(f->self_memory, 0, sizeof f->self_memory + sizeof f->kid_memory);
     if (unlikely(after == t->ring_end))

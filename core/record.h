@@ -101,6 +101,11 @@ struct gt_op {
     const char *overload; /* NULL or "": none */
     uint64_t token;       /* an address; gt_op_pop must carry the same */
     uint64_t flops;
+    /* Which node of the autograd graph it makes (scope FUNCTION) or is of (BACKWARD): its sequence
+     * number, which counts up in each thread, and PyTorch's number of the thread that made it. The
+     * operators of a node have the stack of the one that made it. 0, 0 or -1: not told. */
+    uint64_t thread;
+    int64_t sequence;
     uint8_t scope; /* RecordScope id */
 };
 /* Opens the operator. 0, or -1 when it could not be kept (then its pop is no error either). */
@@ -110,6 +115,9 @@ void gt_op_pop(uint64_t token);
 /* PyTorch allocated (> 0) or freed (< 0) `bytes`: of the innermost open range of this thread, and
  * of "[memory]" below it where no operator is open. */
 void gt_op_memory(int64_t bytes, enum gt_memory_kind kind);
+
+/* 1 if an operator was opened that is said to make this node, and is still remembered. */
+int gt_op_made(uint64_t thread, int64_t sequence);
 
 /* 1 while an operator is open on this thread. */
 int gt_op_open(void);

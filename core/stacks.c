@@ -51,16 +51,17 @@ static int rules_ready(void)
     return 1;
 }
 
-static GT_COLD int prepare(struct gt_thread *t)
+GT_COLD int gt_stacks_prepare(struct gt_thread *t)
 {
     static const struct gt_trie_memory memory = {shared, own, gt_modules_of, gt_modules_forget};
-    if (t->no_stack)
-        return 0;
-    struct gt_stack *s = rules_ready() ? own(sizeof *s) : NULL;
+    if (t->stack)
+        return 1;
+    struct gt_stack *s = !t->no_stack && rules_ready() ? own(sizeof *s) : NULL;
     if (s && gt_stack_init(s, GT_STACK_DEPTH, &memory) == 0)
         t->stack = s;
     else
         t->no_stack = 1; /* not tried again: what was taken is not given back */
+    t->slot->stack_missing += !t->stack;
     return t->stack != NULL;
 }
 
@@ -114,15 +115,11 @@ void gt_stacks_unloaded(void)
 
 /* ---- captures ---- */
 
-static GT_COLD struct gt_stack_ids without(struct gt_slot *slot)
-{
-    slot->stack_missing++;
-    return (struct gt_stack_ids){0, 0};
-}
-
 /* Readers see the new nodes, and what happened. */
-static __attribute__((noinline)) void publish(struct gt_slot *slot, struct gt_stack *s)
+__attribute__((noinline)) void gt_stacks_publish(struct gt_thread *t)
 {
+    struct gt_slot *slot = t->slot;
+    struct gt_stack *s = t->stack;
     s->news = 0;
     slot->stack_truncated = s->truncated;
     slot->stack_cut = s->cut;
@@ -151,8 +148,8 @@ struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at,
         if (!(how & GT_STACK_NATIVE) &&
             !atomic_load_explicit(&gt_python_walk, memory_order_relaxed))
             return ids; /* there are none: no memory is taken */
-        if (!prepare(t))
-            return without(t->slot);
+        if (!gt_stacks_prepare(t))
+            return ids;
         s = t->stack;
     }
     if (how & GT_STACK_PYTHON)
@@ -160,7 +157,7 @@ struct gt_stack_ids gt_stacks_get(struct gt_thread *t, const struct gt_regs *at,
     if (how & GT_STACK_NATIVE && !(how & GT_STACK_OR && ids.python))
         ids.native = gt_stack_capture(s, at);
     if (unlikely(s->news))
-        publish(t->slot, s);
+        gt_stacks_publish(t);
     if (unlikely(ids.native == GT_TRIE_OTHER || ids.python == GT_TRIE_OTHER))
         t->slot->stack_missing++;
     return ids;

@@ -46,6 +46,11 @@ static inline struct gt_stack_ids gt_stacks_of(struct gt_thread *t, const struct
     return gt_stacks_get(t, at, how);
 }
 
+/* Makes t->stack if it is not there. 0: no memory, which is counted. */
+int gt_stacks_prepare(struct gt_thread *t);
+/* Readers see what t's trie has by now. */
+void gt_stacks_publish(struct gt_thread *t);
+
 /* With the configuration: looks for what must not be looked for inside a call. Loads nothing. */
 void gt_stacks_init(void);
 

@@ -73,6 +73,20 @@ static inline void *gt_sys_map_once(_Atomic(void *) *slot, size_t bytes)
     return mine;
 }
 
+/* Copies from memory that may not be there: 0, or -errno where a plain read would be a signal. */
+static inline int gt_sys_copy(void *to, const void *from, size_t bytes)
+{
+    const struct {
+        const void *base;
+        size_t bytes;
+    } local = {to, bytes}, remote = {from, bytes};
+    long pid = gt_sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    long r = gt_sys(SYS_process_vm_readv, pid, (long)&local, 1, (long)&remote, 1, 0);
+    if (r < 0)
+        return (int)r;
+    return r == (long)bytes ? 0 : -EFAULT;
+}
+
 /* Reads a small file whole; returns its length (buffer NUL-terminated), 0 if it can't be read. */
 static inline size_t gt_sys_slurp(const char *path, char *buf, size_t bytes)
 {

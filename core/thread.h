@@ -68,6 +68,7 @@ struct gt_thread {
     struct gt_stack *stack;      /* unwind.h; NULL until the first capture */
     void *python;                /* likewise, see stacks.h */
     int no_stack;                /* there was no memory for one */
+    struct gt_import *imports;   /* likewise, op_forward.c */
     struct gt_thread *next;      /* all threads of this session */
     void *fork_copy;             /* of the session, during a fork from inside a call: fork.c */
     struct gt_open

@@ -13,6 +13,7 @@
 #include "core/say.h"
 #include "dl.h"
 #include "elf_symbol.h"
+#include "torch_forward.h"
 #include "torch_inputs.h"
 
 #define LIBRARY "libtorch_cpu.so"
@@ -71,6 +72,7 @@ static void choose(void)
         .overloads = gt_config.capture_overload_names && c->overload_name,
         .shapes = gt_config.record_shapes && c->input_sizes,
         .flops = gt_config.with_flops && c->input_sizes,
+        .forward = gt_config.stacks != 0,
     };
 
     if (gt_config.capture_overload_names && !c->overload_name)
@@ -111,6 +113,7 @@ static void start_with(const struct gt_elf *elf)
     choose();
     if (gt_torch_wants.shapes | gt_torch_wants.flops)
         gt_torch_inputs_init();
+    gt_torch_forward_init();
     add_callbacks();
     atomic_store_explicit(&failed, 0, memory_order_relaxed);
     atomic_store_explicit(&live, 1, memory_order_release);

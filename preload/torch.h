@@ -3,6 +3,7 @@
  *   torch_op.c      the callbacks
  *   torch_stub.c    the instructions between PyTorch's C++ and our C
  *   torch_inputs.c  input sizes; torch_shapes.c  as text; torch_flops.c  operations of a call
+ *   torch_forward.c which node of the autograd graph an operator makes or is of
  *   torch_memory.c  allocations; torch_known.c  which of them the program's own profiler knows
  *   torch_window.c  when the program's own profiler runs */
 #ifndef GT_TORCH_H
@@ -43,7 +44,8 @@ extern struct gt_torch_calls gt_torch_calls __attribute__((visibility("hidden"))
 /* What the configuration asks for and this version can give, for the callbacks. Constant likewise.
  */
 struct gt_torch_wants {
-    uint8_t overloads, shapes, flops;
+    uint8_t overloads, shapes, flops,
+        forward; /* forward: which operator a backward one belongs to */
 };
 extern struct gt_torch_wants gt_torch_wants __attribute__((visibility("hidden")));
 

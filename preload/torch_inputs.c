@@ -16,7 +16,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include "core/sys.h"
 #include "dl.h"
 #include "elf_symbol.h"
@@ -154,19 +153,6 @@ static int ask(const struct gt_torch_rf *rf, struct gt_torch_inputs *in)
 
 /* ---- proof ---- */
 
-static int copy(void *to, const void *from, size_t bytes)
-{
-    const struct {
-        void *base;
-        size_t bytes;
-    } local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
-    long pid = gt_sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
-
-    return gt_sys(SYS_process_vm_readv, pid, (long)&local, 1, (long)&remote, 1, 0) == (long)bytes
-               ? 0
-               : -EFAULT;
-}
-
 struct tried {
     struct list list;
     struct gt_torch_value values[TRIED_INPUTS];
@@ -179,16 +165,16 @@ struct tried {
 static int try_list(const struct gt_torch_rf *rf, size_t at, struct tried *t)
 {
     t->custom = 0;
-    if (copy(&t->list, (const char *)rf + at, sizeof(t->list)) < 0 || !t->list.count ||
+    if (gt_sys_copy(&t->list, (const char *)rf + at, sizeof(t->list)) < 0 || !t->list.count ||
         t->list.count > TRIED_INPUTS ||
-        copy(t->values, t->list.values, t->list.count * sizeof(*t->values)) < 0)
+        gt_sys_copy(t->values, t->list.values, t->list.count * sizeof(*t->values)) < 0)
         return -EFAULT;
     for (size_t i = 0; i < t->list.count; i++) {
         if (t->values[i].tag > 255)
             return -EFAULT;
         if (t->values[i].tag != GT_TORCH_TAG_TENSOR)
             continue;
-        if (copy(&t->impls[i], impl_of(t->values[i].payload), sizeof(*t->impls)) < 0)
+        if (gt_sys_copy(&t->impls[i], impl_of(t->values[i].payload), sizeof(*t->impls)) < 0)
             return -EFAULT;
         t->custom |= GT_TORCH_POLICY(&t->impls[i]) > 1;
     }
@@ -240,7 +226,7 @@ static __attribute__((noinline, cold)) int prove(const struct gt_torch_rf *rf,
     struct tried t;
 
     if ((!atomic_load_explicit(&sizes_at, memory_order_relaxed) && find_sizes() < 0) ||
-        copy(&t.list, rf, sizeof(t.list)) < 0 || /* the system call may be forbidden */
+        gt_sys_copy(&t.list, rf, sizeof(t.list)) < 0 || /* the system call may be forbidden */
         atomic_fetch_add(&tries, 1) >= TRIES) {
         atomic_store_explicit(&state, REFUSED, memory_order_relaxed);
         return ask(rf, in);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/record.h"
 #include "torch_flops.h"
+#include "torch_forward.h"
 #include "torch_shapes.h"
 
 /* An operator's context says that it is no frame. PyTorch deletes it by the second entry of its
@@ -60,6 +61,7 @@ struct gt_torch_context *gt_torch_start(const struct gt_torch_rf *rf, unsigned s
         if (op.name[0] == 'P' && strncmp(op.name, "ProfilerStep#", 13) == 0)
             op.name = "ProfilerStep*";
     }
+    gt_torch_forward(rf, scope, &op);
     if (gt_torch_wants.overloads)
         op.overload = gt_torch_calls.overload_name(rf);
     if (gt_torch_wants.shapes | gt_torch_wants.flops)

@@ -14,11 +14,14 @@ $(B)/apps/itt_collector.so: tests/apps/stub/itt_collector.c
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $<
 
-# stand-ins for PyTorch: as 2.13, as 1.13, one without what we need, one with a meddling neighbour
-SIM_TORCH := 213 113 old plugin
+# stand-ins for PyTorch: as 2.13, as 1.13, one without what we need, one with a meddling neighbour, two
+# whose operators of the backward pass can't be understood
+SIM_TORCH := 213 113 old plugin hides twins
 SIMFLAGS_113 := -DSIM_VERSION=113
 SIMFLAGS_old := -DSIM_LACKS
 SIMFLAGS_plugin := -DSIM_PLUGIN
+SIMFLAGS_hides := -DSIM_HIDES
+SIMFLAGS_twins := -DSIM_TWINS
 SIMLIBS_plugin = $(B)/sim/torchplugin/libplugin.so
 # no unique symbols: they would keep a library from being unloaded
 # no vptr check: an operator's context that C made has a virtual table, but no type for UBSan
@@ -88,3 +91,20 @@ $(B)/apps/cuda/old/libcuda.so.1: tests/apps/stub/cuda_driver.c preload/hooks/cud
 	@mkdir -p $(@D)
 	$(call say,APP){ awk -F'[(,] *' 'BEGIN {print "{ global: stub_*;"} /^HOOK/ && $$4 <= 11030 {print $$2 ";"} END {print "local: *; };"}' preload/hooks/cuda.def > $@.map && \
 	    $(CC) -std=gnu11 $(WARN) -Wno-missing-prototypes -O1 -g -shared -fPIC -Wl,-Bsymbolic -Wl,-soname,$(@F) -Wl,--version-script=$@.map -MMD -MP -MF $@.d -o $@ $<; }
+
+# libraries that take each other's place
+STACKS_PLUG := $(foreach n,0 1 2 3 4 5 6 7,$(B)/apps/libstacks_plug$(n).so)
+$(B)/apps/stacks_plugins: $(STACKS_PLUG)
+$(B)/apps/libstacks_plug%.so: tests/apps/stub/stacks_plug.c tests/apps/stub/stacks_plug.h
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -DPLUG=$* -O1 -g -shared -fPIC -Wl,-soname,libstacks_plug$*.so -o $@ $<
+# stand-ins for libpython, each in a folder of its own
+PYTHONFLAGS_good := -DPYTHON_MINOR=11
+PYTHONFLAGS_wrong := -DPYTHON_MINOR=11 -DPYTHON_WRONG
+PYTHONFLAGS_free := -DPYTHON_MINOR=13 -DPYTHON_FREE
+PYTHONFLAGS_old := -DPYTHON_MINOR=8
+PYTHONFLAGS_new := -DPYTHON_MINOR=15
+$(B)/apps/python_embed: $(patsubst %,$(B)/apps/python/%/libpython3.1.so,good wrong free old new)
+$(B)/apps/python/%/libpython3.1.so: tests/apps/stub/python.c
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC $(PYTHONFLAGS_$*) -Wl,-soname,$(@F) -MMD -MP -MF $@.d -o $@ $<

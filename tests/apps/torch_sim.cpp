@@ -20,6 +20,9 @@ static struct {
     decltype(&sim_free) free;
     decltype(&sim_device) device;
     decltype(&sim_profiler) profiler;
+    decltype(&sim_node) node;
+    decltype(&sim_backward) backward;
+    decltype(&sim_thread) thread;
 } sim;
 
 static void *library;
@@ -51,6 +54,9 @@ static void load(const char *folder)
     get(sim.free, "sim_free");
     get(sim.device, "sim_device");
     get(sim.profiler, "sim_profiler");
+    get(sim.node, "sim_node");
+    get(sim.backward, "sim_backward");
+    get(sim.thread, "sim_thread");
 }
 
 /* As IValue, but of the program: its own constructor is in the library that may go. */
@@ -277,6 +283,69 @@ static void nvtx()
     }
 }
 
+/* ---- forward and backward: functions that are told apart in a stack ---- */
+
+struct node {
+    int64_t sequence;
+    uint64_t thread;
+};
+
+__attribute__((noinline)) static node forward_square()
+{
+    node n = {0, sim.thread()};
+
+    op empty("aten::empty");
+    void *mul = sim.node("aten::mul", &n.sequence);
+    {
+        op below("aten::below");
+    }
+    sim.end(mul);
+    return n;
+}
+
+__attribute__((noinline)) static node forward_total()
+{
+    node n = {0, sim.thread()};
+
+    sim.end(sim.node("aten::sum", &n.sequence));
+    return n;
+}
+
+__attribute__((noinline)) static void run_backward(const node *nodes, size_t count)
+{
+    static const char *const names[] = {"MulBackward0", "SumBackward0", "UnknownBackward0"};
+
+    for (size_t i = count; i-- > 0;) {
+        op engine("autograd::engine::evaluate_function: it");
+        void *b = sim.backward(names[i], nodes[i].sequence, nodes[i].thread);
+        {
+            op inner("aten::inner");
+            op deeper("aten::deeper");
+        }
+        sim.end(b);
+        op beside("aten::beside");
+    }
+    sim.end(sim.backward("AccumulateGrad", -1, nodes[0].thread));
+}
+
+__attribute__((noinline)) static void step(int on_another_thread)
+{
+    node nodes[3] = {forward_square(), forward_total(), {1000000, 1}};
+
+    if (on_another_thread)
+        std::thread(run_backward, nodes, 3).join();
+    else
+        run_backward(nodes, 3);
+}
+
+static void backward(int on_another_thread)
+{
+    for (int i = 0; i < 400; i++) {
+        step(on_another_thread);
+        step(on_another_thread);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -302,6 +371,8 @@ int main(int argc, char **argv)
         unloads(argv[2]);
     else if (mode == "twice")
         twice(argv[2]);
+    else if (mode == "backward" || mode == "elsewhere")
+        backward(mode == "elsewhere");
     else if (mode == "nvtx")
         nvtx();
     else

@@ -10,7 +10,8 @@ from conftest import APPS, BUILD, chain, clean_env, execute, load_report, preloa
 pytestmark = [pytest.mark.san, pytest.mark.usefixtures("no_leftovers")]
 
 VERSIONS = ["213", "113"]
-MODES = ["basic", "shapes", "odd", "threads", "throws", "forks", "profiles", "unloads", "twice", "nvtx"]
+MODES = ["basic", "shapes", "odd", "threads", "throws", "forks", "profiles", "unloads", "twice", "nvtx", "backward",
+         "elsewhere"]
 ALL_ON = {"GPUTALLY_RECORD_SHAPES": "1", "GPUTALLY_WITH_FLOPS": "1", "GPUTALLY_CAPTURE_OVERLOAD_NAMES": "1"}
 
 

@@ -62,13 +62,21 @@ void reportMemoryUsageToProfiler(void *block, int64_t bytes, size_t allocated, s
 
 namespace at
 {
+/* With SIM_HIDES the number lies nowhere; with SIM_TWINS the thread's lies there twice. */
 struct RecordFunction {
     const char *name() const;
     const char *overload_name() const;
-    char head[208];
+    static uint64_t currentThreadId();
+    char head[200];
+    int64_t sequence = -1; /* of the node that it makes, or is of */
     const c10::IValue *inputs;
     size_t input_count;
     const char *text, *overload;
+    char middle[SIM_VERSION == 113 ? 8 : 64];
+    uint64_t forward_thread = 0;
+    uint64_t handle = 0, twin = 0;
+    int64_t debug_handle = -1;
+    char behind[256];
 };
 struct ObserverContext {
     virtual ~ObserverContext() = default;
@@ -83,6 +91,11 @@ struct RecordFunctionCallback {
 uint64_t addGlobalCallback(RecordFunctionCallback callback);
 bool hasGlobalCallbacks();
 enum class RecordScope : uint8_t {};
+namespace sequence_number
+{
+uint64_t peek();
+uint64_t get_and_increment();
+} // namespace sequence_number
 } // namespace at
 
 namespace torch::profiler::impl
@@ -102,6 +115,11 @@ extern "C" {
 void *sim_begin(int scope, const char *name, const char *overload, const c10::IValue *inputs,
                 size_t count);
 void sim_end(void *op);
+/* An operator that may make a node of the autograd graph, and does so: sim_node, with the number
+ * that it got in *sequence. Then one of the node, by sim_backward. */
+void *sim_node(const char *name, int64_t *sequence);
+void *sim_backward(const char *name, int64_t sequence, uint64_t thread);
+uint64_t sim_thread(void);
 /* A tensor of up to 5 sizes; kind 0 plain, 1 subclass, 2 symbolic, 3 nested. Lives for good. */
 void sim_tensor(c10::IValue *value, int kind, const int64_t *sizes, size_t dims);
 /* How often inputSizes was asked, and how many IValues there are besides the program's. */

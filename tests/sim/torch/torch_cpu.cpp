@@ -1,6 +1,8 @@
 /* The stand-in's libtorch_cpu.so: see sim.h. */
 #include "sim.h"
+#include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -33,6 +35,29 @@ bool hasGlobalCallbacks()
     std::lock_guard<std::mutex> guard(lock);
     return !callbacks().empty();
 }
+
+uint64_t RecordFunction::currentThreadId()
+{
+    static std::atomic<uint64_t> threads{0};
+    static thread_local uint64_t id;
+
+    if (!id)
+        id = ++threads;
+    return id;
+}
+
+namespace sequence_number
+{
+static thread_local uint64_t number;
+uint64_t peek()
+{
+    return number;
+}
+uint64_t get_and_increment()
+{
+    return number++;
+}
+} // namespace sequence_number
 
 #ifndef SIM_LACKS
 const char *RecordFunction::name() const
@@ -162,14 +187,39 @@ struct running {
     std::vector<seen> seen;
 };
 
-extern "C" void *sim_begin(int scope, const char *name, const char *overload,
-                           const c10::IValue *inputs, size_t count)
+/* What else lies in memory there: never the same twice. */
+static void fill(char *bytes, size_t count)
+{
+    static thread_local uint32_t state = 1;
+
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (char)((state = state * 1103515245 + 12345) >> 24);
+}
+
+static running *prepare(const char *name, [[maybe_unused]] int64_t sequence,
+                        uint64_t forward_thread)
 {
     running *r = new running();
+
+    fill(r->rf.head, sizeof r->rf.head);
+    fill(r->rf.behind, sizeof r->rf.behind);
+    memset(r->rf.middle, 0, sizeof r->rf.middle);
+    r->rf.text = name;
+    r->rf.overload = "";
+#ifndef SIM_HIDES
+    r->rf.sequence = sequence;
+#endif
+    r->rf.forward_thread = forward_thread;
+#ifdef SIM_TWINS
+    r->rf.twin = forward_thread;
+#endif
+    return r;
+}
+
+static void *start(running *r, int scope, const c10::IValue *inputs, size_t count)
+{
     std::vector<at::RecordFunctionCallback> all;
 
-    r->rf.text = name;
-    r->rf.overload = overload;
     {
         std::lock_guard<std::mutex> guard(at::lock);
         all = at::callbacks();
@@ -186,6 +236,34 @@ extern "C" void *sim_begin(int scope, const char *name, const char *overload,
         }
     }
     return r;
+}
+
+extern "C" void *sim_begin(int scope, const char *name, const char *overload,
+                           const c10::IValue *inputs, size_t count)
+{
+    running *r = prepare(name, -1, 0);
+
+    r->rf.overload = overload;
+    return start(r, scope, inputs, count);
+}
+
+extern "C" void *sim_node(const char *name, int64_t *sequence)
+{
+    running *r = prepare(name, (int64_t)at::sequence_number::peek(), 0);
+
+    start(r, 0, nullptr, 0);
+    *sequence = (int64_t)at::sequence_number::get_and_increment();
+    return r;
+}
+
+extern "C" void *sim_backward(const char *name, int64_t sequence, uint64_t thread)
+{
+    return start(prepare(name, sequence, thread), 1, nullptr, 0);
+}
+
+extern "C" uint64_t sim_thread(void)
+{
+    return at::RecordFunction::currentThreadId();
 }
 
 extern "C" void sim_end(void *op)

@@ -150,11 +150,15 @@ def test_threads(tmp_path):
     assert stacks == {("main", "<module>"): 1, ("work", "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap"): 50}
 
 
-def test_all_that_torch_1_13_can_tell(tmp_path):
-    """Its profiler knows microseconds only and loses calls between functions: what it says of a name is compared,
-    not how often."""
+def test_functions_are_those_of_1_13(tmp_path):
+    """Its profiler knows microseconds only: some operators of the backward pass are in none of its nodes there, and
+    seem to be called by backward() itself."""
     golden = profiled("mlp", version="1.13")
-    ours = recorded(report_of(tmp_path, "mlp", version="1.13"), files_of(golden))
-    theirs = as_torch(golden)
-    assert len({*ours} & {*theirs}) > 30
-    assert {*theirs} - {*ours} == set()
+    ours, theirs = recorded(report_of(tmp_path, "mlp", version="1.13"), files_of(golden)), as_torch(golden)
+    assert len(ours) > 30 and {*ours} - {*theirs} == set()
+    assert {stack[0] for _, _, stack in {*theirs} - {*ours}} <= {("torch/autograd/__init__.py", "backward")}
+    calls = [{}, {}]
+    for counts, rows in zip(calls, (ours, theirs)):
+        for (name, scope, _), n in rows.items():
+            counts[name, scope] = counts.get((name, scope), 0) + n
+    assert calls[0] == calls[1]

@@ -67,7 +67,7 @@ APPS := $(patsubst tests/apps/%.c,$(B)/apps/%,$(wildcard tests/apps/*.c)) \
 # each is a program for scripts/bench
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 
-.PHONY: all help check check-aarch64 unit apps bench lint install uninstall clean
+.PHONY: all help check check-aarch64 check-pythons unit apps bench lint install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(B)/gputally $(B)/libgputally.so ## build/gputally and build/libgputally.so (V=1 shows the commands)
@@ -136,7 +136,7 @@ $(B)/tests/test_stack $(B)/tests/test_stack_threads: | $(MAZE)
 # The files that the suites of symbols read.
 $(B)/symbols/made: $(wildcard tests/symbols/*)
 	$(call say,FILES)tests/symbols/make $(@D)
-$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile: | $(B)/symbols/made
+$(B)/tests/test_symbols $(B)/tests/test_symbols_hostile $(B)/tests/test_lines: | $(B)/symbols/made
 
 $(B)/tests/pywalk.so: tests/python/walk.c $(PYWALK_OBJ)
 	@mkdir -p $(@D)
@@ -145,6 +145,9 @@ $(B)/tests/pywalk.so: tests/python/walk.c $(PYWALK_OBJ)
 $(B)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Iinclude $(addprefix -isystem ,$(NVTX_INCLUDE)) -O2 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl -lm
+
+# has the stub driver that the client programs have
+$(B)/bench/launch: $(B)/apps/cuda/libcuda.so.1
 
 # the unwinder as the library has it, in a program
 $(B)/bench/stack: tests/bench/stack.c $(STACK_OBJ)
@@ -162,7 +165,7 @@ $(B)/bench/symbols: tests/bench/symbols.c $(REPORT_LIB_OBJ)
 	@mkdir -p $(@D)
 	$(call say,BENCH)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -O2 -g -MMD -MP -MF $@.d -o $@ $< $(REPORT_LIB_OBJ) $(CLI_LIBS)
 
-unit: $(UNIT) ## the Check suites, not run
+unit: $(UNIT) $(B)/tests/pywalk.so ## the Check suites, not run
 apps: $(APPS) sim ## the client programs of the end-to-end tests
 
 # Prints `N passed, N failed, N skipped` over the Check suites and pytest, and fails if one failed.
@@ -171,6 +174,10 @@ check: all unit apps ## unit suites and end-to-end tests; SAN=address,undefined 
 
 check-aarch64: ## the suites of core, built for aarch64 and run by qemu-user, where both are here
 	@scripts/check-aarch64 $(B)
+
+# Versions that are not here come from Debian, into build/pythons; ALL=1: Debian's of all
+check-pythons: $(B)/tests/pywalk.so ## the walk over Python frames, in every Python from 3.9 to 3.14
+	@scripts/check-pythons $(B)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck
 	@scripts/lint

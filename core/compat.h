@@ -18,7 +18,6 @@ __asm__(".symver dladdr1,dladdr1@GLIBC_2.3.3");
 #else
 GT_BIND_FIRST(dladdr1);
 #endif
-GT_BIND_FIRST(dlclose);
 GT_BIND_FIRST(dlvsym);
 GT_BIND_FIRST(pthread_key_create);
 GT_BIND_FIRST(pthread_setspecific);

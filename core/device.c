@@ -83,10 +83,10 @@ struct gt_origin gt_origin_get(enum gt_source source, uint32_t id)
     return o;
 }
 
-void gt_origin_tell_open(void)
+void gt_origin_tell_open(uint64_t more)
 {
     const struct known *all = atomic_load_explicit(&origins, memory_order_acquire);
-    uint64_t open = 0;
+    uint64_t open = more;
     for (uint32_t i = 0; all && i < ORIGINS; i++) {
         uint64_t generation = atomic_load_explicit(&all[i].generation, memory_order_relaxed);
         if (atomic_load_explicit(&all[i].key, memory_order_relaxed) &&

@@ -33,8 +33,8 @@ void gt_origin_put(enum gt_source source, uint32_t id, const struct gt_origin *o
 struct gt_origin gt_origin_get(enum gt_source source, uint32_t id);
 
 /* How many were put whose activity was never looked for, of this session. Into the header: the
- * process ends. */
-void gt_origin_tell_open(void);
+ * process ends. `more` are known of otherwise. */
+void gt_origin_tell_open(uint64_t more);
 
 struct gt_device_activity {
     const char *name; /* borrowed */

@@ -27,10 +27,6 @@ int gt_pop_other_clock(uint32_t group);
  * read the TSC never comes so far. */
 int gt_pop_slowly(struct gt_thread *t, uint32_t group, uint64_t token, uint64_t now);
 int gt_pop_wrap(struct gt_thread *t, int level);
-gt_push_miss gt_push_call; /* as in record.h */
-int gt_push_call_other_clock(gt_tag tag, const char *name);
-int gt_push_call_with_stack(struct gt_thread *t, gt_tag tag, const char *name);
-int gt_pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes, int failed);
 
 /* ---- names ---- */
 
@@ -95,7 +91,8 @@ GT_HOT void gt_hot_add64(_Atomic uint64_t *word, uint64_t n)
 /* ---- push and pop ---- */
 
 /* Opens a range of the node c below t->cur with the thread in hand. Constants: `tsc`, the clock it
- * is compiled for, and `call`, 1 for one of gt_hot_push_call. */
+ * is compiled for, and `call`, 1 for a call of an API (gt_push_call): its level over ranges of
+ * others is 0, without a search. */
 GT_HOT int gt_hot_open(struct gt_thread *t, struct gt_link *c, gt_tag tag, int tsc, int call)
 {
     t->cur->last = c;
@@ -105,8 +102,7 @@ GT_HOT int gt_hot_open(struct gt_thread *t, struct gt_link *c, gt_tag tag, int t
         return gt_push_frame_slowly(t, c, tag);
     if (likely(below->group == group))
         level = below->level + 1;
-    else if (unlikely(below->group &&
-                      !call)) /* another source or domain: the level must be searched */
+    else if (unlikely(below->group && !call)) /* of another group: the level must be searched */
         return gt_push_frame_slowly(t, c, tag);
     f->kid_ticks = 0;
     f->link = c;
@@ -120,8 +116,8 @@ GT_HOT int gt_hot_open(struct gt_thread *t, struct gt_link *c, gt_tag tag, int t
     return (int)level;
 }
 
-GT_HOT int gt_hot_push_as(struct gt_thread *t, gt_tag tag, const char *name, gt_push_miss *miss,
-                          int tsc, int call)
+GT_HOT int gt_hot_push_in(struct gt_thread *t, gt_tag tag, const char *name, gt_push_miss *miss,
+                          int tsc)
 {
     struct gt_link *parent = t->cur, *last = parent->last, *c = last->after;
     /* Programs go round in loops: the child that came after the last one came before? Or the last
@@ -133,13 +129,7 @@ GT_HOT int gt_hot_push_as(struct gt_thread *t, gt_tag tag, const char *name, gt_
             return miss(tag, name);
         }
     }
-    return gt_hot_open(t, c, tag, tsc, call);
-}
-
-GT_HOT int gt_hot_push_in(struct gt_thread *t, gt_tag tag, const char *name, gt_push_miss *miss,
-                          int tsc)
-{
-    return gt_hot_push_as(t, tag, name, miss, tsc, 0);
+    return gt_hot_open(t, c, tag, tsc, 0);
 }
 
 GT_HOT int gt_hot_push(gt_tag tag, const char *name, gt_push_miss *miss)
@@ -212,36 +202,6 @@ GT_HOT int gt_hot_pop(uint32_t group)
     if (unlikely(!t))
         return gt_pop_other_clock(group); /* where the TSC may be forbidden: not read before here */
     uint64_t now = gt_hot_clock(1);
-    return gt_hot_pop_in(t, group, now);
-}
-
-/* ---- calls of an API: many of them below ranges of others, hardly ever above each other ---- */
-
-/* Opens one. The level is the number of calls of this API right below: over ranges of others it is
- * 0 without a search. */
-GT_HOT int gt_hot_push_call(gt_tag tag, const char *name)
-{
-    struct gt_thread *t = gt_enter_if(&gt_fork.go_tsc);
-    if (unlikely(!t))
-        return gt_push_call_other_clock(tag, name);
-    if (gt_stack_how[GT_STACK_BOTH])
-        return gt_push_call_with_stack(t, tag, name);
-    return gt_hot_push_as(t, tag, name, gt_push_call, 1, 1);
-}
-
-/* Closes the topmost one, which moved so many bytes. */
-GT_HOT int gt_hot_pop_call(uint32_t group, uint64_t bytes, int failed)
-{
-    struct gt_thread *t = gt_enter_if(&gt_fork.go_tsc);
-    if (unlikely(!t))
-        return gt_pop_call_slowly(NULL, group, bytes, failed);
-    if (unlikely(t->top->group != group))
-        return gt_pop_call_slowly(t, group, bytes, failed);
-    uint64_t now = gt_hot_clock(1);
-    struct gt_node *n = t->cur->node;
-    /* before the call counts: a killed process has as many failed calls as calls, at most */
-    n->bytes += bytes;
-    n->failed += (uint64_t)failed;
     return gt_hot_pop_in(t, group, now);
 }
 

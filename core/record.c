@@ -138,37 +138,44 @@ int gt_pop_token(uint32_t group, uint64_t token)
     return gt_pop_slowly(t, group, token, t ? gt_clock_now() : 0);
 }
 
-/* ---- calls of an API ---- */
+/* ---- calls of an API: nearly all below ranges of others, hardly ever above one another ---- */
 
-GT_COLD int gt_push_call(gt_tag tag, const char *name)
+/* With stacks, on another clock, or not the expected one. A call right below another of its API is
+ * part of what that one does, whose stack it shares. */
+static GT_COLD int push_call_slowly(gt_tag tag, const char *name, const struct gt_regs *at)
 {
     const struct gt_attr a = {.name = name, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_BOTH};
-    return gt_push_attr(tag, &a);
-}
-
-__attribute__((noinline)) int gt_push_call_with_stack(struct gt_thread *t, gt_tag tag,
-                                                      const char *name)
-{
-    const struct gt_attr a = {.name = name, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_BOTH};
-    const struct gt_regs at = GT_REGS_OF_CALLER();
-    struct gt_stack_ids stack = gt_stacks_of(t, &at, a.stack, tag, name);
+    struct gt_stack_ids stack = {0, 0};
+    struct gt_thread *t = gt_enter();
+    int slow = !t, inner;
+    if (slow && !(t = gt_enter_slow()))
+        return -1;
+    inner = t->top->group == GT_TAG_GROUP(tag);
+    if (slow)
+        return push_new(t, tag, &a, stack, inner ? NULL : at);
+    if (!inner)
+        stack = gt_stacks_of(t, at, a.stack, tag, name);
     struct gt_link *last = t->cur->last, *c = last->after;
     if (!is_expected(c, tag, &a, stack) && !is_expected(c = last, tag, &a, stack))
         return push_new(t, tag, &a, stack, NULL);
     return gt_hot_open(t, c, tag, 0, 1);
 }
 
-GT_COLD int gt_push_call_other_clock(gt_tag tag, const char *name)
+int gt_push_call(gt_tag tag, const char *name)
 {
-    struct gt_thread *t = gt_enter();
-    if (!t)
-        return gt_push_call(tag, name);
-    if (gt_stack_how[GT_STACK_BOTH])
-        return gt_push_call_with_stack(t, tag, name);
-    return gt_hot_push_as(t, tag, name, gt_push_call, 0, 1);
+    const struct gt_regs at = GT_REGS_OF_CALLER();
+    struct gt_thread *t;
+    if (gt_stack_how[GT_STACK_BOTH] || !(t = gt_enter_if(&gt_fork.go_tsc)))
+        return push_call_slowly(tag, name, &at);
+    struct gt_link *last = t->cur->last, *c = last->after;
+    if (likely((c->tag == tag && gt_hot_same(c, name)) ||
+               ((c = last)->tag == tag && gt_hot_same(c, name))))
+        return gt_hot_open(t, c, tag, 1, 1);
+    gt_leave(t);
+    return push_call_slowly(tag, name, &at);
 }
 
-GT_COLD int gt_pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes, int failed)
+static GT_COLD int pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes, int failed)
 {
     int saved = errno, level;
     if (!t && !(t = gt_enter()) && !(t = gt_enter_slow()))
@@ -186,7 +193,15 @@ GT_COLD int gt_pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t byt
 
 int gt_pop_call(uint32_t group, uint64_t bytes, int failed)
 {
-    return gt_hot_pop_call(group, bytes, failed);
+    struct gt_thread *t = gt_enter_if(&gt_fork.go_tsc);
+    if (unlikely(!t || t->top->group != group))
+        return pop_call_slowly(t, group, bytes, failed);
+    uint64_t now = gt_hot_clock(1);
+    struct gt_node *n = t->cur->node;
+    /* before the call counts: a killed process has as many failed calls as calls, at most */
+    n->bytes += bytes;
+    n->failed += (uint64_t)failed;
+    return gt_hot_pop_in(t, group, now);
 }
 
 /* ---- what is no range ---- */

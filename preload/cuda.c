@@ -19,8 +19,9 @@ static const struct gt_cuda_info gt_cuda_driver_info[] = {
 
 static struct gt_cuda_real gt_cuda_driver_real[COUNT];
 
-#define HOOK(name, key, since, kind, bytes, parameters, arguments)                                 \
-    GT_CUDA_WRAPPER(gt_cuda_driver, CUresult, name, kind, bytes, parameters, arguments)
+#define HOOK(name, key, since, kind, bytes, parameters, arguments, ...)                            \
+    GT_CUDA_WRAPPER(gt_cuda_driver, CUresult, name, kind, bytes, parameters, arguments,            \
+                    ##__VA_ARGS__)
 #include "hooks/cuda.def"
 #undef HOOK
 

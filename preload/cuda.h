@@ -3,6 +3,7 @@
  *   cudart.c      wrappers of the runtime's functions, made from hooks/cudart.def
  *   cuda_call.c   what every wrapper does: the real function, the range of the call
  *   cuda_proc.c   cuGetProcAddress and its like: programs get our functions from there too
+ *   cuda_names.c  names of kernels by handle
  *   cuda_bytes.c  how much a call moved, where its arguments do not say so directly
  * The wrappers run on the program's threads. They pass arguments and results on untouched. */
 #ifndef GT_CUDA_H
@@ -10,7 +11,7 @@
 
 #include <stdatomic.h>
 #include "abi/cuda.h"
-#include "cupti.h"
+#include "cuda_events.h"
 #include "hook.h"
 #include "torch.h" /* gt_torch_opened */
 
@@ -86,7 +87,8 @@ static inline void *gt_cuda_real(const struct gt_cuda_api *api, struct gt_cuda_r
 void gt_cuda_learn(const struct gt_cuda_api *api, size_t i, void *fn) GT_CUDA_HIDDEN;
 
 /* The one place where a call of CUDA is opened, and where it is closed. begin returns what end must
- * get; end returns `result`. */
+ * get, GT_CUDA_OFF where CUDA is not recorded; end returns `result`. */
+#define GT_CUDA_OFF INT32_MIN
 int gt_cuda_begin(const struct gt_cuda_info *info) GT_CUDA_HIDDEN;
 unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes) GT_CUDA_HIDDEN;
 
@@ -107,6 +109,15 @@ void gt_cuda_swap(const char *symbol, void **pfn, unsigned version, uint64_t fla
 /* 1 if `caller` is an address in the driver or in CUPTI: what those look up is for themselves.
  * Waits for the loader's lock. */
 int gt_cuda_inside(const void *caller) GT_CUDA_HIDDEN;
+
+/* ---- cuda_names.c ---- */
+
+/* The program got `handle` (a CUfunction or CUkernel) for the kernel of that name. */
+void gt_cuda_named(const void *handle, const char *name) GT_CUDA_HIDDEN;
+/* It got `handle` for the kernel that `other` is a handle of. */
+void gt_cuda_named_as(const void *handle, const void *other) GT_CUDA_HIDDEN;
+/* Lives as long as the process; NULL if it is not known. */
+const char *gt_cuda_name_of(const void *handle) GT_CUDA_HIDDEN;
 
 /* ---- cuda_bytes.c ---- */
 
@@ -141,13 +152,39 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
     result r = real arguments;                                                                     \
     return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
 
+/* The optional arguments of a line: the stream, what is launched. */
+#define GT_CUDA_UNTIMED ((CUstream)-1)
+#define GT_CUDA_STREAM_OF(none, stream, ...) (stream)
+#define GT_CUDA_KERNEL_OF(none, stream, kernel, ...) (kernel)
+#define GT_CUDA_NO_KERNEL gt_cuda_kernel(NULL, 0, 0, 0, 0, 0, 0, 0)
+/* In functions of that variant the default stream is the thread's own. */
+#define GT_CUDA_PER_THREAD(stream) ((stream) ? (stream) : (CUstream)2)
+
+/* A recorded call that makes the device do something. */
+#define GT_CUDA_TIMED(api, index, name, arguments, result, bytes, ...)                             \
+    GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
+    int begun = gt_cuda_begin(&api##_info[index]), timed = 0;                                      \
+    struct gt_cuda_pair pair;                                                                      \
+    if (__builtin_expect(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed), 0)) {        \
+        CUstream at = GT_CUDA_STREAM_OF(0, ##__VA_ARGS__, GT_CUDA_UNTIMED, 0);                     \
+        timed = at != GT_CUDA_UNTIMED && gt_cuda_pair_begin(&pair, at);                            \
+    }                                                                                              \
+    result r = real arguments;                                                                     \
+    if (__builtin_expect(timed, 0)) {                                                              \
+        struct gt_cuda_kernel k =                                                                  \
+            GT_CUDA_KERNEL_OF(0, ##__VA_ARGS__, GT_CUDA_NO_KERNEL, GT_CUDA_NO_KERNEL);             \
+        gt_cuda_pair_end(&pair, GT_CUDA_STREAM_OF(0, ##__VA_ARGS__, 0, 0), &api##_info[index], r,  \
+                         r == 0 ? (uint64_t)(bytes) : 0, &k);                                      \
+    }                                                                                              \
+    return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
+
 /* One after which something is done when it has succeeded, outside of its time. */
 #define GT_CUDA_THEN(api, index, name, arguments, result, after)                                   \
     GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
     int begun = gt_cuda_begin(&api##_info[index]);                                                 \
     result r = real arguments;                                                                     \
     gt_cuda_end(begun, r, 0);                                                                      \
-    if (r == 0)                                                                                    \
+    if (r == 0 && begun != GT_CUDA_OFF)                                                            \
         after;                                                                                     \
     return r
 
@@ -159,11 +196,11 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
         after;                                                                                     \
     return r
 
-#define GT_CUDA_BODY_LAUNCH GT_CUDA_RECORDED
+#define GT_CUDA_BODY_LAUNCH GT_CUDA_TIMED
 #define GT_CUDA_BODY_ALLOC GT_CUDA_RECORDED
 #define GT_CUDA_BODY_FREE GT_CUDA_RECORDED
-#define GT_CUDA_BODY_COPY GT_CUDA_RECORDED
-#define GT_CUDA_BODY_SET GT_CUDA_RECORDED
+#define GT_CUDA_BODY_COPY GT_CUDA_TIMED
+#define GT_CUDA_BODY_SET GT_CUDA_TIMED
 #define GT_CUDA_BODY_SYNC GT_CUDA_RECORDED
 #define GT_CUDA_BODY_STREAM GT_CUDA_RECORDED
 #define GT_CUDA_BODY_EVENT GT_CUDA_RECORDED
@@ -178,11 +215,11 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
 #define GT_CUDA_BODY_CONTROL GT_CUDA_WATCHED
 
 /* The function and its exported name, which are one: a program may compare addresses. */
-#define GT_CUDA_WRAPPER(api, result, name, kind, bytes, parameters, arguments)                     \
+#define GT_CUDA_WRAPPER(api, result, name, kind, bytes, parameters, arguments, ...)                \
     typedef result name##_fn parameters;                                                           \
     static result on_##name parameters                                                             \
     {                                                                                              \
-        GT_CUDA_BODY_##kind(api, I_##name, name, arguments, result, bytes);                        \
+        GT_CUDA_BODY_##kind(api, I_##name, name, arguments, result, bytes, ##__VA_ARGS__);         \
     }                                                                                              \
     GT_EXPORT name##_fn name __attribute__((alias("on_" #name)));
 

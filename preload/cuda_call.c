@@ -5,7 +5,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include "core/compat.h"
-#include "core/hot.h"
+#include "core/core.h"
+#include "core/record.h"
 #include "dl.h"
 
 /* ---- the real function ---- */
@@ -56,22 +57,24 @@ __attribute__((noinline, cold)) void *gt_cuda_find(const struct gt_cuda_api *api
 /* ---- the range of a call ---- */
 
 #define TAG GT_TAG(GT_SOURCE_CUDA, 0, 0)
-#define OFF INT32_MIN
 
 int gt_cuda_begin(const struct gt_cuda_info *info)
 {
     if (unlikely(!gt_source_on(GT_SOURCE_CUDA)))
-        return OFF;
-    return gt_hot_push_call(TAG, info->key);
+        return GT_CUDA_OFF;
+    /* a context takes its events along */
+    if (unlikely(info->kind == GT_CUDA_CONTEXT || info->kind == GT_CUDA_SYNC))
+        gt_cuda_events_collect(1);
+    return gt_push_call(TAG, info->key);
 }
 
 unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes)
 {
-    if (unlikely(begun == OFF))
+    if (unlikely(begun == GT_CUDA_OFF))
         return result;
     /* A driver call inside a runtime call moves what that one moved. */
-    gt_hot_pop_call(GT_TAG_GROUP(TAG), begun == 0 ? bytes : 0,
-                    result != 0 && result != GT_CUDA_NOT_READY);
+    gt_pop_call(GT_TAG_GROUP(TAG), begun == 0 ? bytes : 0,
+                result != 0 && result != GT_CUDA_NOT_READY);
     return result;
 }
 
@@ -93,14 +96,16 @@ int gt_cuda_captures(void)
 
 /* ---- when to record ---- */
 
-/* Unlike ours they do not nest. The runtime's calls the driver's, which then changes nothing. */
+/* Unlike ours they do not nest. The runtime's calls the driver's, and comes second. */
 static atomic_int stopped;
 
 void gt_cuda_profiler(int start)
 {
     if (!gt_source_on(GT_SOURCE_CUDA))
         return;
-    if (start && atomic_exchange(&stopped, 0))
+    /* without a stop it must not end another source's pause, but it may be what a window waits for
+     * that begins with a resume */
+    if (start && (atomic_exchange(&stopped, 0) || atomic_load(&gt_paused) == 0))
         gt_resume();
     else if (!start && !atomic_exchange(&stopped, 1))
         gt_pause();

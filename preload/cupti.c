@@ -238,5 +238,5 @@ void gt_cupti_end(void)
         return;
     if (atomic_load_explicit(&gt_cupti.recording, memory_order_relaxed))
         gt_cupti.call.flush_all(0);
-    gt_origin_tell_open();
+    gt_origin_tell_open(0);
 }

@@ -321,10 +321,12 @@ void *gt_dl_find(const char *name, const char *const *libraries)
 {
     dlsym_fn *sym = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
     dlopen_fn *open = atomic_load_explicit(&real_dlopen, memory_order_relaxed);
+    dlclose_fn *close = atomic_load_explicit(&real_dlclose, memory_order_relaxed);
     int saved = errno;
     void *f;
 
-    if ((!sym && !(sym = find_dlsym())) || (!open && !(open = find_dlopen())))
+    if ((!sym && !(sym = find_dlsym())) || (!open && !(open = find_dlopen())) ||
+        (!close && !(close = find_dlclose())))
         return NULL;
     f = sym(RTLD_NEXT, name);
     for (; !f && *libraries; libraries++) {
@@ -333,7 +335,7 @@ void *gt_dl_find(const char *name, const char *const *libraries)
         if (!library)
             continue;
         f = sym(library, name);
-        dlclose(library);
+        close(library); /* the program has it open too, or had when we opened it */
     }
     errno = saved;
     return f;
@@ -453,5 +455,6 @@ GT_EXPORT int dlclose(void *handle)
         return -1;
     result = real(handle);
     gt_stacks_unloaded();
+    gt_python_look();
     return result;
 }

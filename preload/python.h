@@ -118,12 +118,13 @@ uint32_t gt_python_line(unsigned minor, const unsigned char *table, size_t n, in
  * and its last eight bytes; of a short one these reach into its head, which is as good. */
 static inline uint64_t gt_python_str_stamp(const struct gt_python_layout *l, const char *str)
 {
+    const uint32_t both = GT_PYTHON_STR_COMPACT | GT_PYTHON_STR_ASCII;
     uint32_t state = gt_python_u32(str, GT_PYTHON_STR_STATE);
     uint64_t length = gt_python_u64(str, GT_PYTHON_SIZE), end = length;
 
-    if (likely(GT_PYTHON_STR_ASCII(state) & GT_PYTHON_STR_COMPACT(state)))
+    if (likely((state & both) == both))
         end += l->ascii;
-    else if (GT_PYTHON_STR_COMPACT(state))
+    else if (state & GT_PYTHON_STR_COMPACT)
         end = l->compact + (length << (GT_PYTHON_STR_KIND(state) >> 1));
     else /* its text lies elsewhere; made in ways that are long deprecated */
         end = GT_PYTHON_STR_STATE;
@@ -138,7 +139,7 @@ static inline uint64_t gt_python_stamp(const struct gt_python_layout *l, const c
     if (l->version) { /* 3.12 and later number their code objects */
         stamp ^= (uint64_t)gt_python_u32(code, l->version) << 32;
     } else {
-        stamp += gt_python_u64(code, l->lines) * 7 + gt_python_u32(code, l->first_line);
+        stamp += gt_python_u64(code, l->lines) * 9 + gt_python_u32(code, l->first_line);
         stamp ^= gt_python_str_stamp(l, file) * UINT64_C(0x9e3779b97f4a7c15);
         stamp += gt_python_str_stamp(l, name) * UINT64_C(0xff51afd7ed558ccd);
     }

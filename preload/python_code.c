@@ -118,10 +118,10 @@ static gt_ref text_of(const struct gt_python_layout *l, const char *str, char *r
     const char *text = str + l->ascii;
     gt_ref ref = 0;
 
-    if (!GT_PYTHON_STR_COMPACT(state)) { /* no code object has such a one */
+    if (!(state & GT_PYTHON_STR_COMPACT)) { /* no code object has such a one */
         text = "?";
         n = 1;
-    } else if (!GT_PYTHON_STR_ASCII(state)) {
+    } else if (!(state & GT_PYTHON_STR_ASCII)) {
         n = convert(room, str + l->compact, n, GT_PYTHON_STR_KIND(state));
         text = room;
     }

@@ -47,8 +47,8 @@ enum {
     GT_PYTHON_STR_STATE = 32,
 };
 #define GT_PYTHON_STR_KIND(state) ((state) >> 2 & 7u) /* bytes of a character: 1, 2, 4 */
-#define GT_PYTHON_STR_COMPACT(state) ((state) >> 5 & 1u)
-#define GT_PYTHON_STR_ASCII(state) ((state) >> 6 & 1u)
+#define GT_PYTHON_STR_COMPACT 0x20u                   /* the text lies in the object itself */
+#define GT_PYTHON_STR_ASCII 0x40u
 
 /* Fills *l for the version (PY_VERSION_HEX). `runtime` is _PyRuntime, from 3.13 on: it begins with
  * a description of the interpreter. Returns 0, -ENOTSUP: a version we do not know; -ENOSYS: it runs

@@ -19,7 +19,7 @@ static int by_file(uint64_t at, void *to, size_t bytes)
         return -EPERM;
     n = gt_sys(SYS_pread64, fd, (long)to, (long)bytes, (long)at, 0, 0);
     gt_sys_close(fd);
-    return n == (long)bytes ? 0 : -EFAULT;
+    return n == (long)bytes ? 0 : n == -EPERM ? -EPERM : -EFAULT;
 }
 
 static int peek(const char *at, size_t offset, void *to, size_t bytes)
@@ -57,9 +57,9 @@ static int check_text(const struct gt_python *p, const char *object, const void 
         if ((r = peek(object, GT_PYTHON_STR_STATE, &state, sizeof state)))
             return r;
         kind = GT_PYTHON_STR_KIND(state);
-        data = GT_PYTHON_STR_ASCII(state) ? l->ascii : l->compact;
+        data = state & GT_PYTHON_STR_ASCII ? l->ascii : l->compact;
         limit = NAME_MAX_BYTES;
-        if (!GT_PYTHON_STR_COMPACT(state) || (kind != 1 && kind != 2 && kind != 4))
+        if (!(state & GT_PYTHON_STR_COMPACT) || (kind != 1 && kind != 2 && kind != 4))
             return -EFAULT;
     }
     if (length > limit)

@@ -2,6 +2,7 @@
  */
 #include "report/commands.h"
 #include "core/config.h"
+#include "report/lines.h"
 #include "report/load.h"
 #include "report/mem.h"
 #include "report/missing.h"
@@ -31,22 +32,29 @@ static void help(FILE *to)
         to);
     for (size_t i = 0; i < gt_writer_count; i++)
         fprintf(to, "%s%s", i ? ", " : "", gt_writers[i].name);
-    fprintf(to,
-            "; default: by the name of --output, else table\n"
-            "  -s, --sort-by FIELD   order of table and csv, default self_cpu_time_total; one of\n"
-            "                        %s\n"
-            "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
-            "  -g, --group-by LIST   keep apart by %s; may be repeated;\n"
-            "                        stack:N looks at the N innermost frames\n"
-            "      --total-average   one row of table and csv, the sum of all calls\n"
-            "      --sum             one table of all processes\n"
-            "      --no-sort         tvm-table: rows as they came\n"
-            "      --no-aggregate    tvm-table: a row a place in the call tree\n"
-            "      --no-col-sums     tvm-table: no row of sums\n"
-            "  -o, --output FILE     write there instead of standard output\n"
-            "      --force           replace FILE if it exists\n"
-            "  -h, --help            this text\n",
-            gt_sort_names, gt_group_names);
+    fprintf(
+        to,
+        "; default: by the name of --output, else table\n"
+        "  -s, --sort-by FIELD   order of table and csv, default self_cpu_time_total; one of\n"
+        "                        %s\n"
+        "  -n, --row-limit N     rows of table (default 100) and csv (default all); -1: all\n"
+        "  -g, --group-by LIST   keep apart by %s; may be repeated;\n"
+        "                        stack:N looks at the N innermost frames; of tree and folded only\n"
+        "                        stack, which puts the frames above the ranges\n"
+        "      --stack FORM      --group-by stack, with these frames: auto (Python's where there\n"
+        "                        are any, else native), python, native, both (joined)\n"
+        "      --metric NAME     of folded: cpu, or device for device time that was launched\n"
+        "      --total-average   one row of table and csv, the sum of all calls\n"
+        "      --sum             one table of all processes\n"
+        "      --no-sort         tvm-table: rows as they came\n"
+        "      --no-aggregate    tvm-table: a row a place in the call tree\n"
+        "      --no-col-sums     tvm-table: no row of sums\n"
+        "      --lines           native frames with file and line, and inlined functions\n"
+        "      --debug-dir DIR   looks there too for modules and debug files; may be repeated\n"
+        "  -o, --output FILE     write there instead of standard output\n"
+        "      --force           replace FILE if it exists\n"
+        "  -h, --help            this text\n",
+        gt_sort_names, gt_group_names);
 }
 
 static int complain(const struct gt_err *e)
@@ -59,7 +67,10 @@ struct request {
     struct gt_write_options options;
     const struct gt_writer *writer;
     const char *output;
-    int force, sum;
+    enum gt_stack_form form;
+    int force, sum, lines;
+    const char **folders; /* with debug files */
+    size_t folder_count, folder_room;
     size_t *file; /* of a process: its position in argv */
     char **argv;
 };
@@ -146,11 +157,15 @@ static int parse(int argc, char **argv, struct request *q)
                                             {"sort-by", required_argument, NULL, 's'},
                                             {"row-limit", required_argument, NULL, 'n'},
                                             {"group-by", required_argument, NULL, 'g'},
+                                            {"stack", required_argument, NULL, 'K'},
+                                            {"metric", required_argument, NULL, 'M'},
                                             {"total-average", no_argument, NULL, 'T'},
                                             {"sum", no_argument, NULL, 'S'},
                                             {"no-sort", no_argument, NULL, 'X'},
                                             {"no-aggregate", no_argument, NULL, 'Y'},
                                             {"no-col-sums", no_argument, NULL, 'Z'},
+                                            {"lines", no_argument, NULL, 'L'},
+                                            {"debug-dir", required_argument, NULL, 'D'},
                                             {"output", required_argument, NULL, 'o'},
                                             {"force", no_argument, NULL, 'F'},
                                             {"help", no_argument, NULL, 'h'},
@@ -160,6 +175,7 @@ static int parse(int argc, char **argv, struct request *q)
     uint32_t *order;
     const char *shape = NULL; /* the last option that a tree can't follow */
     const char *tvm = NULL;   /* likewise, of tvm-table alone */
+    const char *stack = NULL, *metric = NULL;
     char *end;
     unsigned by;
     int c, limited = 0;
@@ -195,14 +211,36 @@ static int parse(int argc, char **argv, struct request *q)
             }
             break;
         case 'g':
-            shape = "--group-by";
             if (gt_group_parse(optarg, &by, &bad)) {
                 fprintf(stderr, "gputally: --group-by %s: there is %s\n", bad, gt_group_names);
                 return 2;
             }
+            if (by & GT_BY_STACK)
+                stack = "--group-by stack";
+            if (by & 0xffff & ~(unsigned)GT_BY_STACK)
+                shape = "--group-by";
             if (GT_BY_FRAMES(by))
                 q->options.group_by &= 0xffff;
             q->options.group_by |= by;
+            break;
+        case 'K':
+            stack = "--stack";
+            q->options.group_by |= GT_BY_STACK;
+            q->form = GT_STACK_AUTO;
+            while (q->form < GT_STACK_FORMS && strcmp(gt_stack_forms[q->form], optarg))
+                q->form++;
+            if (q->form == GT_STACK_FORMS) {
+                fprintf(stderr, "gputally: --stack %s: there is auto python native both\n", optarg);
+                return 2;
+            }
+            break;
+        case 'M':
+            metric = "--metric";
+            q->options.device = !strcmp(optarg, "device");
+            if (!q->options.device && strcmp(optarg, "cpu")) {
+                fprintf(stderr, "gputally: --metric %s: there is cpu device\n", optarg);
+                return 2;
+            }
             break;
         case 'T':
             shape = "--total-average";
@@ -210,6 +248,13 @@ static int parse(int argc, char **argv, struct request *q)
             break;
         case 'o':
             q->output = optarg;
+            break;
+        case 'L':
+            q->lines = 1;
+            break;
+        case 'D':
+            gt_mem_grow(&q->folders, &q->folder_room, q->folder_count, sizeof *q->folders);
+            q->folders[q->folder_count++] = optarg;
             break;
         case 'S':
             q->sum = 1;
@@ -255,6 +300,14 @@ static int parse(int argc, char **argv, struct request *q)
         fprintf(stderr,
                 "gputally: %s is for table and csv: %s holds every place of the call tree\n", shape,
                 q->writer->name);
+        return 2;
+    }
+    if (stack && q->writer->bit & (GT_FORMAT_TVM | GT_FORMAT_TVM_CSV | GT_FORMAT_TVM_TABLE)) {
+        fprintf(stderr, "gputally: %s: TVM's forms have no stacks\n", stack);
+        return 2;
+    }
+    if (metric && q->writer->bit != GT_FORMAT_FOLDED) {
+        fprintf(stderr, "gputally: --metric is for --format folded\n");
         return 2;
     }
     if (tvm && q->writer->bit != GT_FORMAT_TVM_TABLE) {
@@ -303,11 +356,14 @@ int gt_cmd_report(int argc, char **argv)
             q.file[k] = (size_t)i;
     }
     if (!status) {
-        gt_stacks_show(&m, GT_STACK_AUTO);
+        if (q.lines || q.folder_count)
+            gt_lines_fill(&m, &(struct gt_symbols_folders){q.folders, q.folder_count}, q.lines);
+        gt_stacks_show(&m, q.form);
         gt_missing_tell(&m, &q.options);
         status = write_out(&m, &q);
     }
     free(q.file);
+    free(q.folders);
     gt_model_fini(&m);
     return status;
 }

@@ -50,6 +50,11 @@ static void release(struct gt_elf *e)
     open_files--;
 }
 
+int gt_elf_fd(struct gt_elf *e)
+{
+    return e->memory || acquire(e) ? -1 : fcntl(e->fd, F_DUPFD_CLOEXEC, 0);
+}
+
 int gt_elf_read(struct gt_elf *e, uint64_t offset, void *to, size_t n)
 {
     int rc = 0;

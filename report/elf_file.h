@@ -37,6 +37,9 @@ void gt_elf_close(struct gt_elf *e);
 /* `n` bytes at `offset`: 0 or -EIO. */
 int gt_elf_read(struct gt_elf *e, uint64_t offset, void *to, size_t n);
 
+/* A descriptor of the file, which the caller closes; -1: it is gone, or memory. */
+int gt_elf_fd(struct gt_elf *e);
+
 /* The section of that name that the file has bytes of; NULL. */
 const Elf64_Shdr *gt_elf_section(const struct gt_elf *e, const char *name);
 const char *gt_elf_section_name(const struct gt_elf *e, const Elf64_Shdr *s);

@@ -230,8 +230,7 @@ static const char *const names[SECTIONS] = {"format", "version", "processes", "c
 
 static void load_report(struct gt_json_reader *r, const struct gt_span *found)
 {
-    struct gt_json_stacks known = {0};
-    r->own = &known;
+    struct gt_json_stacks *known = r->own = gt_mem_new(1, sizeof *known);
     gt_json_each(r, found[PROCESSES], "processes", "process", read_process);
     /* older ones may have none of these */
     if (found[MODULES].at)
@@ -242,7 +241,7 @@ static void load_report(struct gt_json_reader *r, const struct gt_span *found)
         gt_json_each(r, found[STACKS], "stacks", "stack", gt_json_read_stack);
     gt_json_each(r, found[CALL_TREE], "call_tree", "row", read_row);
     gt_json_each(r, found[OPEN], "open", "open range", read_open);
-    gt_json_stacks_free(&known);
+    gt_json_stacks_free(known);
 }
 
 /* What the file says it is, once it is known to be something that we can read; else NULL. */

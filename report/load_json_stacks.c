@@ -112,4 +112,5 @@ void gt_json_stacks_free(struct gt_json_stacks *k)
     free(k->modules.at);
     free(k->frames.at);
     free(k->stacks.at);
+    free(k);
 }

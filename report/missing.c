@@ -53,7 +53,8 @@ void gt_missing_tell(const struct gt_model *m, const struct gt_write_options *o)
          "no input shapes recorded; for PyTorch: gputally run --record-shapes"},
         {GT_BY_OVERLOAD, "overload", overloads,
          "no overloads recorded; for PyTorch: gputally run --capture-overload-names"},
-        {GT_BY_STACK, "stack", stacks, "no stacks recorded"},
+        {GT_BY_STACK, "stack", stacks,
+         "no stacks recorded; of ranges: gputally run --with-stack 1,ranges"},
     };
     /* of the names of fields, a part that all of a kind have */
     static const struct {

@@ -134,6 +134,8 @@ static uint32_t hash_of(const char *text, size_t len)
     }
     for (; len; text++, len--)
         h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    /* the last bytes are in the upper bits only, and tables look at the lower ones */
+    h = (h ^ h >> 32) * 0xc4ceb9fe1a85ec53u;
     return (uint32_t)(h ^ h >> 32);
 }
 

@@ -1,7 +1,8 @@
-/* CPU self time by call path, `root;…;leaf N` with whole µs, as flame graphs take it and PyTorch's
- * export_stacks writes it. Equal paths of all threads and processes are one line. Walks without
- * recursion. See writer.h. */
+/* CPU self time (or the device time that each range launched) by call path, `root;…;leaf N` with
+ * whole µs, as flame graphs take it and PyTorch's export_stacks writes it. Equal paths of all
+ * threads and processes are one line. Walks without recursion. See writer.h. */
 #include "core/layout.h"
+#include "report/arrange.h"
 #include "report/mem.h"
 #include "report/writer.h"
 #include <stdlib.h>
@@ -96,12 +97,11 @@ static void line(const struct gt_model *m, const struct paths *t, size_t leaf, u
     gt_sink_text(s, "\n");
 }
 
-void gt_out_folded(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
+static void write_folded(const struct gt_model *m, int device, struct gt_sink *s)
 {
     struct paths t = {.room = 64, .hash_size = 256};
     uint32_t *of = gt_mem_new(m->row_count, sizeof *of); /* of a row: 1 + path */
     uint32_t *stack = gt_mem_new(DEEPEST + 1, sizeof *stack);
-    (void)o;
     t.all = gt_mem_new(t.room, sizeof *t.all);
     t.hash = gt_mem_new(t.hash_size, sizeof *t.hash);
     for (size_t i = 0; i < m->row_count; i++) {
@@ -110,7 +110,7 @@ void gt_out_folded(const struct gt_model *m, const struct gt_write_options *o, s
             continue;
         of[i] = below(&t, r->parent >= 0 ? of[r->parent] : 0, r->label);
         struct path *p = &t.all[of[i] - 1];
-        p->self_ns = gt_add(p->self_ns, r->self_ns);
+        p->self_ns = gt_add(p->self_ns, device ? r->self_device_ns : r->self_ns);
     }
     for (size_t i = 0; i < t.count; i++)
         if (t.all[i].self_ns >= 1000)
@@ -119,4 +119,11 @@ void gt_out_folded(const struct gt_model *m, const struct gt_write_options *o, s
     free(stack);
     free(t.all);
     free(t.hash);
+}
+
+void gt_out_folded(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
+{
+    struct gt_model room;
+    write_folded(gt_arrange(&room, m, o->group_by), o->device, s);
+    gt_arrange_fini(&room);
 }

@@ -1,6 +1,7 @@
 /* The calling tree, indented: one block a thread, children by total time. Walks without recursion:
  * ranges may be nested 10,000 deep. */
 #include "core/layout.h"
+#include "report/arrange.h"
 #include "report/mem.h"
 #include "report/writer.h"
 #include <stdio.h>
@@ -32,6 +33,8 @@ static void line(const struct gt_model *m, const struct gt_row *r, uint32_t dept
     gt_text_time(total, (double)(r->device == GT_CPU ? r->total_ns : r->device_ns));
     gt_text_time(self, (double)(r->device == GT_CPU ? r->self_ns : r->self_device_ns));
     snprintf(count, sizeof count, "%lld", (long long)r->count);
+    if (r->flags & GT_ROW_FRAME)
+        self[0] = count[0] = 0;
     gt_sink_format(s, "%12s  %12s  %12s  ", total, self, count);
     gt_sink_fill(s, ' ', 2u * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
     if (depth > INDENT_LEVELS)
@@ -65,7 +68,7 @@ static void heading(const struct gt_model *m, uint32_t thread, struct gt_sink *s
     gt_sink_text(s, "\n");
 }
 
-void gt_out_tree(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
+static void write_tree(const struct gt_model *m, struct gt_sink *s)
 {
     struct kid *kids = gt_mem_new(m->row_count, sizeof *kids);
     size_t *first = gt_mem_new(m->row_count + 1, sizeof *first); /* of row i: its first kid + 1 */
@@ -73,7 +76,6 @@ void gt_out_tree(const struct gt_model *m, const struct gt_write_options *o, str
     size_t *stack = gt_mem_new(m->row_count + 1, sizeof *stack); /* positions in kids */
     uint32_t thread = UINT32_MAX;
     size_t n = 0, used = 0, roots = 0;
-    (void)o;
     for (size_t i = 0; i < m->row_count; i++) {
         const struct gt_row *r = &m->rows[i];
         if (r->kind != GT_KIND_RANGE && r->kind != GT_KIND_ASYNC)
@@ -116,4 +118,11 @@ void gt_out_tree(const struct gt_model *m, const struct gt_write_options *o, str
     free(first);
     free(depth);
     free(stack);
+}
+
+void gt_out_tree(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
+{
+    struct gt_model room;
+    write_tree(gt_arrange(&room, m, o->group_by), s);
+    gt_arrange_fini(&room);
 }

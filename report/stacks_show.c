@@ -149,23 +149,23 @@ static int is_text(const struct gt_model *m, struct gt_list l)
     return l.count && m->frames[m->lists[l.first]].kind == GT_STACK_IS_TEXT;
 }
 
+static struct gt_list choose(struct gt_model *m, const struct gt_stack *s, enum gt_stack_form form,
+                             const uint8_t *role)
+{
+    struct join j = {m, role, s->python, s->native, 0};
+    if (is_text(m, s->python))
+        return s->python;
+    if (form == GT_STACK_JOINED)
+        return joined(&j);
+    return form == GT_STACK_NATIVE || (form == GT_STACK_AUTO && !s->python.count) ? s->native
+                                                                                  : s->python;
+}
+
 void gt_stacks_show(struct gt_model *m, enum gt_stack_form form)
 {
-    struct gt_list none = {0};
     uint8_t *role = form == GT_STACK_JOINED ? roles(m) : NULL;
     set_texts(m);
-    for (size_t i = 0; i < m->stack_count; i++) {
-        struct gt_list python = m->stacks[i].python, native = m->stacks[i].native, shown = none;
-        struct join j = {m, role, python, native, 0};
-        if (is_text(m, python))
-            shown = python;
-        else if (form == GT_STACK_JOINED)
-            shown = joined(&j);
-        else if (form == GT_STACK_NATIVE || (form == GT_STACK_AUTO && !python.count))
-            shown = native;
-        else
-            shown = python;
-        m->stacks[i].shown = shown;
-    }
+    for (size_t i = 0; i < m->stack_count; i++)
+        m->stacks[i].shown = choose(m, &m->stacks[i], form, role);
     free(role);
 }

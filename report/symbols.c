@@ -1,10 +1,9 @@
 /* See symbols.h. The files come from symbols_files.c, the table of functions is symbols_table.c. */
 #include "report/symbols.h"
 #include "report/mem.h"
-#include "report/symbols_files.h"
+#include "report/symbols_inner.h"
 #include "report/symbols_name.h"
 #include "report/symbols_plt.h"
-#include "report/symbols_table.h"
 #include "report/symbols_xz.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -12,20 +11,6 @@
 
 /* Compressed; real ones have up to some MiB. */
 #define MAX_DEBUGDATA (64u << 20)
-
-struct plt {
-    uint64_t start;
-    const char *name;
-};
-
-struct gt_symbols {
-    struct gt_symbols_files files;
-    struct gt_elf mini; /* .gnu_debugdata */
-    uint8_t *mini_bytes;
-    struct gt_symbol_table table;
-    struct plt *plts; /* those that were asked for */
-    size_t plt_count, plt_room;
-};
 
 static void add_mini(struct gt_symbols *s, struct gt_elf *from)
 {
@@ -65,6 +50,7 @@ void gt_symbols_free(struct gt_symbols *s)
 {
     if (!s)
         return;
+    gt_lines_free(s->lines);
     free(s->plts);
     gt_symbol_table_free(&s->table);
     gt_elf_close(&s->mini);
@@ -81,7 +67,7 @@ const char *gt_symbols_why(const struct gt_symbols *s)
 /* Stubs are rarely seen: only when a signal came in one. */
 static const char *plt_at(struct gt_symbols *s, uint64_t address, uint64_t *start)
 {
-    struct plt found = {0};
+    struct gt_symbols_plt found = {0};
     char *linkage, *name, *stub;
     if (!s->files.has_module)
         return NULL;

@@ -1,6 +1,7 @@
 /* See tvm.h. */
 #include "report/tvm.h"
 #include "core/layout.h"
+#include "report/arrange.h"
 #include "report/mem.h"
 #include "report/tvm_columns.h"
 #include "report/writer.h"
@@ -351,7 +352,7 @@ void gt_tvm_init(struct gt_tvm *v, const struct gt_model *m)
                                                     GT_TVM_DEVICE, GT_TVM_COUNT,    GT_TVM_SHAPES};
     struct sums sums = {0};
     memset(v, 0, sizeof *v);
-    v->model = m;
+    v->model = gt_arrange(&v->room, m, 0);
     v->column_of = gt_mem_new(m->string_count, sizeof *v->column_of);
     v->shown = gt_mem_new(m->string_count, sizeof *v->shown);
     gt_tvm_map_init(&v->names);
@@ -374,6 +375,7 @@ void gt_tvm_fini(struct gt_tvm *v)
     free(v->settings);
     free(v->column_of);
     gt_tvm_map_fini(&v->names);
+    gt_arrange_fini(&v->room);
     free(v->shown);
 }
 

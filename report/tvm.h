@@ -26,7 +26,8 @@ struct gt_tvm_row {
 };
 
 struct gt_tvm {
-    const struct gt_model *model; /* borrowed */
+    const struct gt_model *model; /* borrowed, or room */
+    struct gt_model room;         /* rows that differ in their stacks only are one */
     const char **columns;         /* names, in order of first appearance; the first six are TVM's */
     struct gt_tvm_cell *cells;
     struct gt_tvm_row *calls, *devices;

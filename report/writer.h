@@ -13,6 +13,7 @@ struct gt_write_options {
     unsigned group_by;   /* enum gt_by */
     struct gt_sink
         *hint;  /* for what is about the command, not the program; NULL: same as the rest */
+    int device; /* of folded: device time that was launched instead of CPU time */
     int memory; /* memory columns: 1 always, 0 where there is such data */
     /* of tvm-table, as the arguments of TVM's Report.table() */
     int no_sort, no_aggregate, no_col_sums;

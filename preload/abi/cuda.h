@@ -37,6 +37,12 @@ struct gt_CUmemLocation {
     unsigned int type;
     int id;
 };
+struct gt_CUlaunchConfig {
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    void *attrs;
+    unsigned int numAttrs;
+};
 struct gt_CUipcMemHandle {
     char reserved[64];
 };

@@ -24,7 +24,7 @@ static struct function {
     unsigned counted, failed;
 } driver[] =
     {
-#define HOOK(name, key, since, kind, bytes, parameters, arguments)                                 \
+#define HOOK(name, key, since, kind, bytes, parameters, arguments, ...)                            \
     {#name, #key, #parameters, since, #kind, name, 0, 0},
 #include "../../preload/hooks/cuda.def"
 #undef HOOK

@@ -8,7 +8,7 @@
 #include "../../preload/abi/cuda.h"
 #include "stub/cuda_stub.h"
 
-#define HOOK(name, key, since, kind, bytes, parameters, arguments) CUresult name parameters;
+#define HOOK(name, key, since, kind, bytes, parameters, arguments, ...) CUresult name parameters;
 #include "../../preload/hooks/cuda.def"
 #undef HOOK
 #define HOOK(name, key, kind, bytes, parameters, arguments) cudaError_t name parameters;

@@ -223,6 +223,22 @@ static int old(void)
     return 0;
 }
 
+static int profiler(void)
+{
+    void *h = open_driver();
+    void *start = dlsym(h, "cuProfilerStart"), *stop = dlsym(h, "cuProfilerStop");
+
+    call("before", dlsym(h, "cuLaunchKernel"));
+    call("start", start);
+    call("first", dlsym(h, "cuMemFree_v2"));
+    call("stop", stop);
+    call("stop", stop);
+    call("between", dlsym(h, "cuCtxSynchronize"));
+    call("start", start);
+    call("second", dlsym(h, "cuEventRecord"));
+    return 0;
+}
+
 static int inside(void)
 {
     void *h = open_driver();
@@ -244,5 +260,6 @@ int main(int argc, char **argv)
            : strcmp(mode, "deepbind") == 0 ? plugin(RTLD_DEEPBIND)
            : strcmp(mode, "old") == 0      ? old()
            : strcmp(mode, "inside") == 0   ? inside()
+           : strcmp(mode, "profiler") == 0 ? profiler()
                                            : absent();
 }

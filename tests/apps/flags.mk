@@ -91,3 +91,20 @@ $(B)/apps/cuda/old/libcuda.so.1: tests/apps/stub/cuda_driver.c preload/hooks/cud
 	@mkdir -p $(@D)
 	$(call say,APP){ awk -F'[(,] *' 'BEGIN {print "{ global: stub_*;"} /^HOOK/ && $$4 <= 11030 {print $$2 ";"} END {print "local: *; };"}' preload/hooks/cuda.def > $@.map && \
 	    $(CC) -std=gnu11 $(WARN) -Wno-missing-prototypes -O1 -g -shared -fPIC -Wl,-Bsymbolic -Wl,-soname,$(@F) -Wl,--version-script=$@.map -MMD -MP -MF $@.d -o $@ $<; }
+
+# libraries that take each other's place
+STACKS_PLUG := $(foreach n,0 1 2 3 4 5 6 7,$(B)/apps/libstacks_plug$(n).so)
+$(B)/apps/stacks_plugins: $(STACKS_PLUG)
+$(B)/apps/libstacks_plug%.so: tests/apps/stub/stacks_plug.c tests/apps/stub/stacks_plug.h
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -DPLUG=$* -O1 -g -shared -fPIC -Wl,-soname,libstacks_plug$*.so -o $@ $<
+# stand-ins for libpython, each in a folder of its own
+PYTHONFLAGS_good := -DPYTHON_MINOR=11
+PYTHONFLAGS_wrong := -DPYTHON_MINOR=11 -DPYTHON_WRONG
+PYTHONFLAGS_free := -DPYTHON_MINOR=13 -DPYTHON_FREE
+PYTHONFLAGS_old := -DPYTHON_MINOR=8
+PYTHONFLAGS_new := -DPYTHON_MINOR=15
+$(B)/apps/python_embed: $(patsubst %,$(B)/apps/python/%/libpython3.1.so,good wrong free old new)
+$(B)/apps/python/%/libpython3.1.so: tests/apps/stub/python.c
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC $(PYTHONFLAGS_$*) -Wl,-soname,$(@F) -MMD -MP -MF $@.d -o $@ $<

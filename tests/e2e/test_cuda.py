@@ -88,6 +88,15 @@ def test_what_the_driver_looks_up_is_its_own(app, both):
         assert counts(load_report(done.folder)) == {"cuCtxSynchronize": 1}
 
 
+@pytest.mark.parametrize("window, want", [("all", {"cuLaunchKernel": 1, "cuMemFree": 1, "cuEventRecord": 1}),
+                                          ("paused", {"cuMemFree": 1, "cuEventRecord": 1})])
+def test_the_program_says_when(app, both, window, want):
+    """cuProfilerStop pauses, once; cuProfilerStart resumes, and opens a window that waits for that."""
+    _, under_run, plain = both(app("cuda_proc"), "profiler", env={"GPUTALLY_WINDOW": window})
+    for done in (under_run, plain):
+        assert counts(load_report(done.folder)) == want
+
+
 def test_no_driver(app, both):
     """Who looks finds nothing, as without us; and nothing is recorded, so nothing is told."""
     bare, under_run, plain = both(app("cuda_proc"), "absent")

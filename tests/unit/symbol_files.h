@@ -21,7 +21,7 @@ struct nm_line {
 
 struct nm {
     struct nm_line lines[NAMES_MAX];
-    int count;
+    int count, all;
 };
 
 static inline const char *symbol_folder(void)
@@ -103,20 +103,34 @@ static inline void nm_run(struct nm *to, const char *options, const char *path, 
     to->count = n;
 }
 
-/* Functions and labels in code. */
+static inline void nm_free(struct nm *nm)
+{
+    for (int i = 0; i < nm->all; i++) {
+        free(nm->lines[i].linkage);
+        free(nm->lines[i].name);
+    }
+    *nm = (struct nm){.count = 0};
+}
+
+/* Functions and labels in code, in front of all else. The caller frees with nm_free. */
 static inline void nm_read(struct nm *to, const char *path)
 {
+    struct nm_line swap;
     int n = 0;
-    to->count = 0;
+    nm_free(to);
     nm_run(to, "-pS", path, 0);
     nm_run(to, "-pSC", path, 1);
     for (int i = 0; i < to->count; i++) {
-        const struct nm_line *l = &to->lines[i];
+        struct nm_line *l = &to->lines[i];
         if (strchr("tTwWi", l->type) && strncmp(l->linkage, ".annobin", 8) &&
-            strncmp(l->linkage, ".L", 2) && l->linkage[0] != '$')
+            strncmp(l->linkage, ".L", 2) && l->linkage[0] != '$') {
+            swap = to->lines[n];
             to->lines[n++] = *l;
+            *l = swap;
+        }
     }
     ck_assert_int_gt(n, 0);
+    to->all = to->count;
     to->count = n;
 }
 

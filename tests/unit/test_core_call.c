@@ -57,6 +57,9 @@ START_TEST(nesting)
     is("range/op/outer/inner", 20, 20, 0, 60);
     is("range/op", 20, 0, 0, 0);
     ck_assert_uint_eq(rd_only()->unbalanced + rd_only()->overlapped, 0);
+    /* the inner one is part of the outer one, whose stack it shares */
+    ck_assert_uint_ne(node("range/op/outer")->stack, 0);
+    ck_assert_uint_eq(node("range/op/outer/inner")->stack, 0);
 }
 END_TEST
 

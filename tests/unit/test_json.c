@@ -187,6 +187,36 @@ START_TEST(refused_files)
     refused(HEAD "[\n{\"kind\":\"range\",\n\"key\":tru}]}", "line 3");
     refused(HEAD "[{\"thread\":0,\"kind\":\"range\"}{}]}", "line 1: a comma");
     refused(HEAD "[{\"thread\":0,\"kind\":\"range\"}]}", "\"row\"");
+#define STACKS HEAD "[{\"thread\":0,\"kind\":\"range\",\"stack\":0}],"
+    refused(STACKS "\"stacks\":[]}", "row 0: bad or missing \"stack\"");
+    refused(STACKS "\"stacks\":[{\"python\":[0]}]}", "stack 0: bad or missing \"python\"");
+    refused(STACKS "\"frames\":[{\"kind\":\"note\"}],\"stacks\":[{\"native\":[1]}]}",
+            "stack 0: bad or missing \"native\"");
+    refused(STACKS "\"frames\":[{\"kind\":\"note\"}],\"stacks\":[{\"native\":7}]}", "\"native\"");
+    refused(STACKS "\"frames\":[{\"kind\":\"x\"}]}", "frame 0: bad or missing \"kind\"");
+    refused(STACKS "\"frames\":[{\"kind\":\"native\",\"module\":0}]}", "\"module\"");
+    refused(STACKS "\"frames\":[{\"kind\":\"native\",\"offset\":-1}]}", "\"offset\"");
+    refused(STACKS "\"frames\":[{\"kind\":\"python\",\"line\":4294967296}]}", "\"line\"");
+    refused(STACKS "\"modules\":[{\"path\":1}]}", "module 0: bad or missing \"path\"");
+}
+END_TEST
+
+/* Reports of versions that knew a stack as texts. */
+START_TEST(old_stacks)
+{
+    struct gt_model m;
+    static const char old[] =
+        "{\"format\":\"gputally-report\",\"version\":1,\"processes\":[{\"threads\":[{\"id\":0}]}],"
+        "\"open\":[],\"call_tree\":[{\"thread\":0,\"kind\":\"range\",\"stack\":1}],"
+        "\"stacks\":[{\"frames\":[]},{\"frames\":[\"a.py(1): f\",\"b\"]}]}";
+    sb_write("old.json", old, strlen(old));
+    gt_model_init(&m);
+    ck_assert_msg(gt_load_file(&m, "old.json", &e) == 0, "%s", e.message);
+    gt_stacks_show(&m, GT_STACK_NATIVE); /* texts are shown whatever was asked for */
+    struct gt_list l = gt_stacks_shown(&m, m.rows[0].stack, 0);
+    ck_assert_uint_eq(l.count, 2);
+    ck_assert_str_eq(gt_model_string(&m, gt_stacks_text(&m, l, 0), NULL), "a.py(1): f");
+    gt_model_fini(&m);
 }
 END_TEST
 
@@ -206,7 +236,7 @@ static const char events[] =
  * Reports, and lists of events. */
 START_TEST(mutations)
 {
-    struct gt_write_options o = {.row_limit = -1};
+    struct gt_write_options o = {.row_limit = -1, .group_by = _i == 2 ? GT_BY_STACK : 0};
     size_t len;
     uint32_t random = 7;
     int refusals = 0;
@@ -215,9 +245,15 @@ START_TEST(mutations)
     sb_call(&b, slot, a, 100, 60);
     sb_call(&b, slot, c, 40, 40);
     sb_push(&b, slot, a, 2000);
+    if (_i == 2) {
+        uint32_t module = sb_module(&b, "/x", 0, 1);
+        sb_get(&b, slot, a)->stack = sb_frame_at(&b, slot, GT_TRIE_CUT, 0x1000, module);
+        sb_get(&b, slot, c)->stack = sb_frame_at(&b, slot, 4, 0x2000, module);
+        sb_get(&b, slot, c)->python = sb_python(&b, slot, 0, "f", 3, 1);
+    }
     sb_save(&b, "s.session");
     char *good = convert("s.session", &len), *text;
-    if (_i) {
+    if (_i == 1) {
         free(good);
         good = strdup(events);
         len = strlen(good);
@@ -239,6 +275,7 @@ START_TEST(mutations)
         int rc = gt_load_file(&m, "m.json", &e);
         ck_assert_int_eq(rc == 0, e.message[0] == 0);
         refusals += rc != 0;
+        gt_stacks_show(&m, (enum gt_stack_form)(i % GT_STACK_FORMS));
         for (size_t w = 0; !rc && w < gt_writer_count; w++) {
             struct gt_sink s;
             gt_sink_open(&s, -1);
@@ -264,7 +301,8 @@ int main(void)
     tcase_add_test(t, says_everything);
     tcase_add_test(t, shapes);
     tcase_add_test(t, refused_files);
-    tcase_add_loop_test(t, mutations, 0, 2);
+    tcase_add_test(t, old_stacks);
+    tcase_add_loop_test(t, mutations, 0, 3);
     suite_add_tcase(s, t);
     return sb_run(s);
 }

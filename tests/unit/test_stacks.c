@@ -10,7 +10,7 @@
 
 /* Another frame each: gt_push_attr must not be their last call. Apart, so that an address tells
  * which. */
-#define NOINLINE __attribute__((noipa, aligned(256)))
+#define NOINLINE __attribute__((noipa, aligned(1024)))
 #define BARRIER __asm__ volatile("" ::: "memory")
 
 static void wants(const char *value)
@@ -64,11 +64,11 @@ static const struct gt_module *module(uint32_t id)
     return NULL;
 }
 
-/* Is the function, none of which is longer than 256 bytes, on the stack? */
+/* Is the function, none of which is longer than 1024 bytes, on the stack? */
 static int passes(const struct gt_slot *s, uint32_t id, const void *function)
 {
     for (; id >= GT_TRIE_FIRST; id = trie_node(s, id)->parent)
-        if (trie_node(s, id)->pc - (uintptr_t)function < 256)
+        if (trie_node(s, id)->pc - (uintptr_t)function < 1024)
             return 1;
     return 0;
 }
@@ -180,7 +180,7 @@ START_TEST(modules)
         ck_assert(n->pc > m->start && n->pc <= m->end);
         ck_assert_uint_eq(m->start, (uintptr_t)info.dli_fbase & ~4095ul);
         ck_assert_uint_ge(m->build_id_bytes, 8);
-        if (n->pc - (uintptr_t)one < 256) {
+        if (n->pc - (uintptr_t)one < 1024) {
             ck_assert_str_eq(rd_text(rd_self(), m->path),
                              rd_text(rd_self(), rd_header(rd_self())->exe));
             programs++;

@@ -399,7 +399,7 @@ START_TEST(damaged_names)
                     if (from >= len)
                         continue;
                     if (rand_r(&seed) % 3 == 0) {
-                        text[from] = nm.lines[k].linkage[(size_t)rand_r(&seed) % len];
+                        text[from] = text[(size_t)rand_r(&seed) % len];
                     } else if (rand_r(&seed) % 2 && from + m < len) {
                         memmove(text + from, text + from + m, len - from - m + 1);
                         len -= m;

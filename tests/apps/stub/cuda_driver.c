@@ -46,9 +46,11 @@ static unsigned note(const char *name, const uintptr_t *slots)
 #define NOTED_MEMORY NOTED
 #define NOTED_MODULE NOTED
 #define NOTED_CONTEXT NOTED
+#define NOTED_FOLLOWED NOTED
 #define NOTED_IPC NOTED
 #define NOTED_PEER NOTED
 #define NOTED_CONTROL NOTED
+#define NOTED_FOLLOWED NOTED
 #define NOTED_LOOKUP(name)
 #define HOOK(name, key, since, kind, ...) NOTED_##kind(name)
 #include "../../../preload/hooks/cuda.def"

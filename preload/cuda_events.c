@@ -1,0 +1,303 @@
+/* See cuda_events.h. Events are made once for each context and used again. What waits for its end
+ * is in a ring; whoever comes next asks for the oldest few, one thread at a time. */
+#include "cuda_events.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "core/device.h"
+#include "core/record.h"
+#include "core/sys.h"
+#include "cuda.h"
+#include "cupti.h"
+
+atomic_int gt_cuda_events;
+
+/* ---- the driver's functions that we call ---- */
+
+#define CALLS(X)                                                                                   \
+    X(cuCtxGetCurrent, (CUcontext *))                                                              \
+    X(cuCtxGetDevice, (CUdevice *))                                                                \
+    X(cuEventCreate, (CUevent *, unsigned))                                                        \
+    X(cuEventElapsedTime, (float *, CUevent, CUevent))                                             \
+    X(cuEventQuery, (CUevent))                                                                     \
+    X(cuEventRecord, (CUevent, CUstream))                                                          \
+    X(cuFuncGetName, (const char **, CUfunction))                                                  \
+    X(cuStreamIsCapturing, (CUstream, unsigned *))                                                 \
+    X(cuThreadExchangeStreamCaptureMode, (unsigned *))
+enum {
+#define X(name, parameters) AT_##name,
+    CALLS(X)
+#undef X
+        COUNT
+};
+static const struct gt_hook names[] = {
+#define X(name, parameters) {#name, NULL, NULL},
+    CALLS(X)
+#undef X
+};
+static struct gt_cuda_real real[COUNT];
+static const char *const libraries[] = {"libcuda.so.1", "libcuda.so", NULL};
+static const struct gt_cuda_api driver = {names, NULL, real, COUNT, libraries};
+
+/* CUDA_ERROR_NOT_FOUND where the driver is too old to have it */
+#define CALL(name, type, ...)                                                                      \
+    (gt_cuda_real(&driver, real, AT_##name)                                                        \
+         ? ((CUresult(*) type)gt_cuda_real(&driver, real, AT_##name))(__VA_ARGS__)                 \
+         : 500u)
+
+/* ---- what waits ---- */
+
+#define WAITING 4096u
+#define LOOK_AT 16u /* at the most, each time */
+#define CONTEXTS 64u
+#define KEPT 256u /* events of a context that wait for their next use */
+
+struct waiting {
+    struct gt_cuda_pair pair;
+    struct gt_origin origin;
+    struct gt_device_activity activity;
+    char name[64]; /* of what is no kernel */
+};
+
+/* Of the thread that holds `busy`. */
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+static _Atomic(void *) memory;
+static struct waiting *ring; /* WAITING of them */
+static uint32_t first, count;
+static struct context {
+    CUcontext context;
+    uint32_t kept;
+    CUevent events[KEPT];
+} contexts[CONTEXTS];
+
+static void enter(void)
+{
+    while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+        ;
+}
+
+static void leave(void)
+{
+    atomic_flag_clear_explicit(&busy, memory_order_release);
+}
+
+/* ---- events ---- */
+
+static struct context *pool(CUcontext c)
+{
+    for (uint32_t i = 0; i < CONTEXTS; i++)
+        if (contexts[i].context == c || !contexts[i].context) {
+            contexts[i].context = c;
+            return &contexts[i];
+        }
+    return NULL;
+}
+
+static CUevent take(CUcontext c)
+{
+    struct context *p;
+    CUevent e = NULL;
+    enter();
+    p = pool(c);
+    if (p && p->kept)
+        e = p->events[--p->kept];
+    leave();
+    if (!e && CALL(cuEventCreate, (CUevent *, unsigned), &e, 0))
+        e = NULL;
+    return e;
+}
+
+/* `busy` is held. What does not fit is left to the context. */
+static void give(CUcontext c, CUevent e)
+{
+    struct context *p = e ? pool(c) : NULL;
+    if (p && p->kept < KEPT)
+        p->events[p->kept++] = e;
+}
+
+static void give_pair(const struct gt_cuda_pair *p)
+{
+    enter();
+    give(p->context, p->start);
+    give(p->context, p->end);
+    leave();
+}
+
+/* ---- captures ---- */
+
+/* During a capture in another thread some calls are forbidden, unless a thread says that it knows
+ * what it does. */
+static unsigned relaxed(void)
+{
+    unsigned mode = 2; /* CU_STREAM_CAPTURE_MODE_RELAXED */
+    if (gt_cuda_captures())
+        CALL(cuThreadExchangeStreamCaptureMode, (unsigned *), &mode);
+    return mode;
+}
+
+static void as_before(unsigned mode)
+{
+    if (mode != 2)
+        CALL(cuThreadExchangeStreamCaptureMode, (unsigned *), &mode);
+}
+
+/* An event in a stream that is being captured would become part of the graph. */
+static int is_captured(CUstream stream)
+{
+    unsigned status = 0;
+    return gt_cuda_captures() &&
+           (CALL(cuStreamIsCapturing, (CUstream, unsigned *), stream, &status) || status);
+}
+
+/* ---- a call ---- */
+
+int gt_cuda_pair_begin(struct gt_cuda_pair *p, CUstream stream)
+{
+    *p = (struct gt_cuda_pair){NULL, NULL, NULL};
+    if (is_captured(stream))
+        return 0;
+    unsigned mode = relaxed();
+    if (CALL(cuCtxGetCurrent, (CUcontext *), &p->context) == 0 && p->context) {
+        p->start = take(p->context);
+        p->end = p->start ? take(p->context) : NULL;
+    }
+    int begun = p->end && CALL(cuEventRecord, (CUevent, CUstream), p->start, stream) == 0;
+    if (!begun && p->start)
+        give_pair(p);
+    as_before(mode);
+    return begun;
+}
+
+/* "cuMemcpyHtoDAsync" -> "Memcpy HtoD", "cuMemsetD8" -> "Memset". What kind of memory the host's is
+ * can't be told here. */
+static void name_of(char *to, const char *key, enum gt_activity_kind kind)
+{
+    static const char *const ways[] = {"HtoD", "DtoH", "DtoD", "HtoA", "AtoH",
+                                       "AtoA", "AtoD", "DtoA", "Peer"};
+    strcpy(to, kind == GT_ACTIVITY_SET ? "Memset" : "Memcpy");
+    for (size_t i = 0; kind == GT_ACTIVITY_COPY && i < sizeof ways / sizeof *ways; i++)
+        if (strstr(key, ways[i])) {
+            strcpy(to, "Memcpy ");
+            strcpy(to + 7, i == 8 ? "PtoP" : ways[i]);
+        }
+}
+
+static void describe(struct waiting *w, const struct gt_cuda_info *info, uint64_t bytes,
+                     const struct gt_cuda_kernel *k)
+{
+    struct gt_device_activity *a = &w->activity;
+    const char *name = NULL;
+    CUdevice device = 0;
+    CALL(cuCtxGetDevice, (CUdevice *), &device);
+    *a = (struct gt_device_activity){.source = GT_SOURCE_CUDA,
+                                     .kind = info->kind == GT_CUDA_COPY  ? GT_ACTIVITY_COPY
+                                             : info->kind == GT_CUDA_SET ? GT_ACTIVITY_SET
+                                                                         : GT_ACTIVITY_KERNEL,
+                                     .type = GT_DEVICE_CUDA,
+                                     .flags = GT_ACTIVITY_LEGACY,
+                                     .device = (uint32_t)device,
+                                     .bytes = bytes,
+                                     .delay_ns = -1};
+    if (a->kind != GT_ACTIVITY_KERNEL) {
+        name_of(w->name, info->key, a->kind);
+        return;
+    }
+    memcpy(a->launch.grid, k->grid, sizeof k->grid);
+    memcpy(a->launch.block, k->block, sizeof k->block);
+    a->launch.shared_dynamic = k->shared;
+    /* the driver's text lives as long as the kernel: taken now */
+    if (k->function && !(name = gt_cuda_name_of(k->function)) &&
+        CALL(cuFuncGetName, (const char **, CUfunction), &name, k->function))
+        name = NULL;
+    a->name = gt_keep(name ? name : k->function ? "(kernel)" : "(graph)");
+}
+
+void gt_cuda_pair_end(struct gt_cuda_pair *p, CUstream stream, const struct gt_cuda_info *info,
+                      unsigned result, uint64_t bytes, const struct gt_cuda_kernel *kernel)
+{
+    struct waiting w = {.pair = *p, .origin = gt_origin_here()};
+    unsigned mode = relaxed();
+    if (result || w.origin.flags & GT_ORIGIN_SILENT ||
+        CALL(cuEventRecord, (CUevent, CUstream), p->end, stream)) {
+        give_pair(p);
+        as_before(mode);
+        return;
+    }
+    describe(&w, info, bytes, kernel);
+    as_before(mode);
+    gt_cuda_events_collect(0);
+    enter();
+    if (!ring)
+        ring = gt_sys_map_once(&memory, WAITING * sizeof *ring);
+    if (ring && count < WAITING) {
+        ring[(first + count++) % WAITING] = w;
+        leave();
+        return;
+    }
+    give(p->context, p->start);
+    give(p->context, p->end);
+    leave();
+    gt_device_lost(1);
+}
+
+/* ---- what has ended ---- */
+
+/* 0: it still runs. Else it is counted, or lost with its context. */
+static int settle(struct waiting *w)
+{
+    float ms = 0;
+    CUresult r = CALL(cuEventQuery, (CUevent), w->pair.end);
+    if (r == GT_CUDA_NOT_READY)
+        return 0;
+    if (r ||
+        CALL(cuEventElapsedTime, (float *, CUevent, CUevent), &ms, w->pair.start, w->pair.end)) {
+        gt_device_lost(1);
+        return 1;
+    }
+    w->activity.end_ns = ms > 0 ? (uint64_t)((double)ms * 1e6 + 0.5) : 0;
+    if (w->activity.kind != GT_ACTIVITY_KERNEL)
+        w->activity.name = w->name;
+    gt_device_count(&w->activity, &w->origin);
+    give(w->pair.context, w->pair.start);
+    give(w->pair.context, w->pair.end);
+    return 1;
+}
+
+/* The order is that of the launches; streams end in their own, so one that runs does not hold up
+ * the next: it goes to the back. */
+void gt_cuda_events_collect(int last)
+{
+    if (!atomic_load_explicit(&gt_cuda_events, memory_order_relaxed))
+        return;
+    unsigned mode = relaxed();
+    if (last)
+        enter();
+    else if (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
+        as_before(mode);
+        return;
+    }
+    uint32_t n = last || count < LOOK_AT ? count : LOOK_AT;
+    for (; n > 0 && ring; n--) {
+        struct waiting w = ring[first];
+        first = (first + 1) % WAITING;
+        count--;
+        if (!settle(&w))
+            ring[(first + count++) % WAITING] = w;
+    }
+    leave();
+    as_before(mode);
+}
+
+static void at_exit(void)
+{
+    gt_cuda_events_collect(1);
+    gt_origin_tell_open(count);
+}
+
+void gt_cuda_started(void)
+{
+    if (!gt_source_on(GT_SOURCE_CUDA) || gt_cupti_start())
+        return;
+    if (!atomic_exchange(&gt_cuda_events, 1))
+        atexit(at_exit); /* the driver's own handler came first, so it runs after this one */
+}

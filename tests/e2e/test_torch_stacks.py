@@ -82,7 +82,7 @@ def differences(golden, ours):
 def report_of(tmp_path, *script, version="2.13", **variables):
     done = start(*script, way="run", version=version, folder=tmp_path, **variables)
     assert done.returncode == 0, done.stderr
-    assert "gputally: " not in done.stderr.split("gputally: written")[0] or "stack" not in done.stderr, done.stderr
+    assert not [line for line in done.stderr.splitlines() if line.startswith("gputally: ") and "stack" in line]
     found = [load_report(p) for p in sorted(tmp_path.glob("*.json"))]
     pids = {r["processes"][0]["pid"] for r in found}
     parent, = [r for r in found if r["processes"][0]["ppid"] not in pids]
@@ -93,9 +93,14 @@ def files_of(golden):
     return {f for row in golden for stack in (row[3], row[7]) for f, _ in stack}
 
 
+def without_stack(report):
+    return [r["key"] for r in report["call_tree"] if r["source"] == "torch" and r["count"] and r["key"] != "[memory]"
+            and not frames(report, r)]
+
+
 @pytest.mark.parametrize("script", [
-    ["mlp"], ["conv"], ["transformer"], ["lstm"], ["script"], ["function"], ["names"], ["checkpoint"], ["compiled"],
-    ["loader", "fork"]], ids="-".join)
+    ["mlp"], ["conv"], ["transformer"], ["lstm"], ["script"], ["function"], ["names"], ["checkpoint"], ["compiled"]],
+    ids="-".join)
 def test_functions_are_torchs(script, tmp_path):
     golden = profiled(*script)
     report = report_of(tmp_path, *script)
@@ -105,9 +110,7 @@ def test_functions_are_torchs(script, tmp_path):
     # what torch.profiler itself says is that too, but for what was said above
     for _, name, _, own, torchs, is_backward, first, _ in golden:
         assert torchs == (first or [] if is_backward else own) or (torchs is None and script == ["script"]), name
-    missing = [r["key"] for r in report["call_tree"] if r["source"] == "torch" and r["count"] and r["key"] != "[memory]"
-               and not frames(report, r)]
-    assert missing == []
+    assert without_stack(report) == []
     assert not any(n for k, n in report["lost"].items()), report["lost"]
 
 
@@ -137,6 +140,17 @@ def test_lines_are_the_calls(version, tmp_path):
             lines = [f["line"] for f in frames(report, row) if f["file"] == str(path)]
             found.setdefault(row["key"], set()).update(lines[:1] or [None])
     assert found == wanted
+
+
+def test_forked_workers(tmp_path):
+    """Not compared: torch.profiler's own names of built-in functions can't be decoded at times there."""
+    done = start("loader", "fork", way="run", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = [load_report(p) for p in tmp_path.glob("*.json")]
+    products = [[(frames(report, r)[0]["function"], r["count"]) for r in report["call_tree"] if r["key"] == "aten::mm"]
+                for report in found]
+    assert sorted(products) == [[], [("Squares.__getitem__", 4)], [("Squares.__getitem__", 4)]]
+    assert [without_stack(report) for report in found] == [[], [], []]
 
 
 def test_threads(tmp_path):

@@ -36,3 +36,17 @@ $(B)/sim/libcuda.so: $(B)/sim/libcuda.so.1
 $(SIM_OLD:%=$(B)/sim/%/libcuda.so.1): $(B)/sim/%/libcuda.so.1: $(filter-out $(B)/obj/sim/device.o,$(SIMCUDA_OBJ)) $(B)/obj/sim/entries.o $(B)/obj/sim/device-%.o
 	@mkdir -p $(@D)
 	$(call say,SIM)$(CC) $(SANFLAGS) $(SIMCUDA_LDFLAGS) -Wl,--version-script=$(B)/sim/gen/$*.map -o $@ $^ -pthread -ldl
+
+# what scripts/demo shows: needs no CUDA compiler
+SIMDEMO := $(B)/sim/demo/train $(B)/sim/demo/train.cubin $(B)/sim/demo/kernels.so
+.PHONY: sim-demo
+sim-demo: sim $(SIMDEMO) ## the simulated GPU with a program that scripts/demo profiles
+$(B)/sim/demo/train: tests/sim/demo/train.c $(B)/sim/libcuda.so
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g $(addprefix -isystem ,$(NVTX_INCLUDE)) -isystem $(CUDA_INCLUDE) -MMD -MP -MF $@.d -o $@ $< -L$(B)/sim -lcuda -ldl
+$(B)/sim/demo/train.cubin: tests/sim/demo/cubin.py
+	@mkdir -p $(@D)
+	$(call say,GEN)python3 $< $@ multiply_80us:4,8,8 relu_5us:4,8 update_10us:4,8,4
+$(B)/sim/demo/kernels.so: tests/sim/demo/kernels.c
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -o $@ $<

@@ -175,7 +175,8 @@ int gt_push_call(gt_tag tag, const char *name)
     return push_call_slowly(tag, name, &at);
 }
 
-static GT_COLD int pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes, int failed)
+static GT_COLD int pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes,
+                                   uint64_t flops, int failed)
 {
     int saved = errno, level;
     if (!t && !(t = gt_enter()) && !(t = gt_enter_slow()))
@@ -183,6 +184,7 @@ static GT_COLD int pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t
     struct gt_node *n = gt_frame_node(t, group);
     if (n) {
         n->bytes += bytes;
+        n->flops += flops;
         n->failed += (uint64_t)failed;
     }
     level = gt_frame_pop(t, group, 0, gt_clock_now());
@@ -195,13 +197,18 @@ int gt_pop_call(uint32_t group, uint64_t bytes, int failed)
 {
     struct gt_thread *t = gt_enter_if(&gt_fork.go_tsc);
     if (unlikely(!t || t->top->group != group))
-        return pop_call_slowly(t, group, bytes, failed);
+        return pop_call_slowly(t, group, bytes, 0, failed);
     uint64_t now = gt_hot_clock(1);
     struct gt_node *n = t->cur->node;
     /* before the call counts: a killed process has as many failed calls as calls, at most */
     n->bytes += bytes;
     n->failed += (uint64_t)failed;
     return gt_hot_pop_in(t, group, now);
+}
+
+int gt_pop_product(uint32_t group, uint64_t flops, int failed)
+{
+    return pop_call_slowly(NULL, group, 0, flops, failed);
 }
 
 /* ---- what is no range ---- */

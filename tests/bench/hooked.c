@@ -1,10 +1,9 @@
-/* A whole hooked call with its stack against the same one on unw_backtrace, in one process and in one
- * round: a push that captures, and its pop; against unw_backtrace, the least that makes a number of
- * its addresses, and the same push and pop without a stack. At depth 30:
- *   same    the stack of the call before
- *   leaf    the innermost frame is another one each time
- * Prints lines "NAME RATIO NS": the median over the rounds of how many of ours take as long as one of
- * the other, and ours in ns. Linked with the library's own objects.
+/* A whole hooked call with its stack against the same one on unw_backtrace, in one process and in
+ * one round: a push that captures, and its pop; against unw_backtrace, the least that makes a
+ * number of its addresses, and the same push and pop without a stack. At depth 30: same    the
+ * stack of the call before leaf    the innermost frame is another one each time Prints lines "NAME
+ * RATIO NS": the median over the rounds of how many of ours take as long as one of the other, and
+ * ours in ns. Linked with the library's own objects.
  *
  *   hooked                          all ratios
  *   hooked ours|unw KIND DEPTH N    makes N calls, for counting instructions */

@@ -247,7 +247,8 @@ struct gt_node {
     gt_ref extra;    /* struct gt_extra, 0: none */
     gt_ref op;       /* struct gt_op_stats, 0: none */
     uint32_t python; /* Python frames: id in the slot's trie; 0: none. Immutable like `stack` */
-    uint32_t reserved[3];
+    uint32_t reserved;
+    int64_t driver_memory; /* bytes that its calls got from a device's driver, minus given back */
 };
 
 /* Nodes of a slot lie in chunks; chunk 0 holds indices 0..capacity-1, the next goes on from there.
@@ -349,6 +350,28 @@ struct gt_record {
     uint64_t t0;
     uint32_t dur;
     uint32_t kind_node; /* kind << 28 | node index */
+};
+
+/* A block that a device's driver gave out and that was not given back yet. */
+struct gt_allocation {
+    _Atomic uint64_t address; /* or handle; 0: a free place, 1: one that is being written */
+    uint64_t bytes;
+    uint32_t slot, node; /* the call that it came from; UINT32_MAX: nothing was recorded then */
+    uint32_t device;     /* number */
+    uint32_t source;     /* enum gt_source */
+};
+
+#define GT_ALLOCATIONS 16384u
+#define GT_MEMORY_DEVICES 16u /* the last one stands for all behind it */
+struct gt_device_memory {
+    _Atomic int64_t live, peak;                        /* bytes, of blocks that are followed */
+    _Atomic uint64_t allocations, frees, not_followed; /* the last: no place in the table */
+};
+struct gt_memory_table {
+    struct gt_device_memory devices[GT_MEMORY_DEVICES];
+    uint32_t capacity; /* places, a power of two */
+    uint32_t reserved;
+    struct gt_allocation entries[];
 };
 
 enum gt_slot_state { GT_SLOT_FREE = 0, GT_SLOT_LIVE = 1 };
@@ -465,7 +488,7 @@ struct gt_header {
     uint64_t window_ticks;         /* how long it was open before */
     uint64_t window_shut_ns;       /* CLOCK_MONOTONIC_RAW at which it shuts; 0: not by time */
     _Atomic uint32_t window_shuts; /* how often it was shut */
-    uint32_t reserved3;
+    _Atomic gt_ref memory;         /* struct gt_memory_table; 0: no driver gave any */
     uint64_t window_ends[GT_WINDOW_ENDS]; /* when, by number modulo; the latest ones */
 };
 

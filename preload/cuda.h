@@ -4,6 +4,7 @@
  *   cuda_call.c   what every wrapper does: the real function, the range of the call
  *   cuda_proc.c   cuGetProcAddress and its like: programs get our functions from there too
  *   cuda_names.c  names of kernels by handle
+ *   cuda_memory.c  what the driver allocated and freed
  *   cuda_bytes.c  how much a call moved, where its arguments do not say so directly
  * The wrappers run on the program's threads. They pass arguments and results on untouched. */
 #ifndef GT_CUDA_H
@@ -11,6 +12,7 @@
 
 #include <stdatomic.h>
 #include "abi/cuda.h"
+#include "core/memory.h"
 #include "cuda_events.h"
 #include "hook.h"
 #include "torch.h" /* gt_torch_opened */
@@ -119,6 +121,15 @@ void gt_cuda_named_as(const void *handle, const void *other) GT_CUDA_HIDDEN;
 /* Lives as long as the process; NULL if it is not known. */
 const char *gt_cuda_name_of(const void *handle) GT_CUDA_HIDDEN;
 
+/* ---- cuda_memory.c ---- */
+
+/* The driver gave memory of a device (or of the host, which is not followed). */
+void gt_cuda_allocated(const struct gt_cuda_info *info, uint64_t address,
+                       uint64_t bytes) GT_CUDA_HIDDEN;
+/* The program is about to give it back; gt_memory_freed must follow. */
+struct gt_memory_block gt_cuda_freeing(int begun, const struct gt_cuda_info *info,
+                                       uint64_t address) GT_CUDA_HIDDEN;
+
 /* ---- cuda_bytes.c ---- */
 
 uint64_t gt_cuda_batch_bytes(const size_t *sizes, size_t count) GT_CUDA_HIDDEN;
@@ -178,6 +189,31 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
     }                                                                                              \
     return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
 
+/* The driver's functions that give memory or take it back: where, is told by what their first
+ * parameter points to, or by itself. */
+#define GT_CUDA_FIRST(first, ...) (first)
+#define GT_CUDA_ALLOCATING(api, index, name, arguments, result, bytes, ...)                        \
+    GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
+    int begun = gt_cuda_begin(&api##_info[index]);                                                 \
+    result r = real arguments;                                                                     \
+    uint64_t given = r == 0 ? (uint64_t)(bytes) : 0;                                               \
+    if (given && begun != GT_CUDA_OFF)                                                             \
+        gt_cuda_allocated(&api##_info[index], (uint64_t)(uintptr_t)*GT_CUDA_FIRST arguments,       \
+                          given);                                                                  \
+    return gt_cuda_end(begun, r, given)
+#define GT_CUDA_FREEING(api, index, name, arguments, result, bytes, ...)                           \
+    GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
+    int begun = gt_cuda_begin(&api##_info[index]);                                                 \
+    struct gt_memory_block block =                                                                 \
+        gt_cuda_freeing(begun, &api##_info[index], (uint64_t)(uintptr_t)GT_CUDA_FIRST arguments);  \
+    result r = real arguments;                                                                     \
+    gt_memory_freed(&block, r != 0);                                                               \
+    return gt_cuda_end(begun, r, 0)
+#define GT_CUDA_ALLOC_gt_cuda_driver GT_CUDA_ALLOCATING
+#define GT_CUDA_FREE_gt_cuda_driver GT_CUDA_FREEING
+#define GT_CUDA_ALLOC_gt_cuda_runtime GT_CUDA_RECORDED
+#define GT_CUDA_FREE_gt_cuda_runtime GT_CUDA_RECORDED
+
 /* One after which something is done when it has succeeded, outside of its time. */
 #define GT_CUDA_THEN(api, index, name, arguments, result, after)                                   \
     GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
@@ -197,8 +233,8 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
     return r
 
 #define GT_CUDA_BODY_LAUNCH GT_CUDA_TIMED
-#define GT_CUDA_BODY_ALLOC GT_CUDA_RECORDED
-#define GT_CUDA_BODY_FREE GT_CUDA_RECORDED
+#define GT_CUDA_BODY_ALLOC(api, ...) GT_CUDA_ALLOC_##api(api, __VA_ARGS__)
+#define GT_CUDA_BODY_FREE(api, ...) GT_CUDA_FREE_##api(api, __VA_ARGS__)
 #define GT_CUDA_BODY_COPY GT_CUDA_TIMED
 #define GT_CUDA_BODY_SET GT_CUDA_TIMED
 #define GT_CUDA_BODY_SYNC GT_CUDA_RECORDED

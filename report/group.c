@@ -132,6 +132,9 @@ static void add(struct gt_avg *a, const struct gt_row *r, int64_t rank)
     ADD(self_memory);
     ADD(device_memory);
     ADD(self_device_memory);
+    ADD(driver_memory);
+    ADD(self_driver_memory);
+    ADD(leaked);
 #undef ADD
     a->sumsq_ns2 += r->sumsq_ns2;
     a->sources |= 1u << r->source;

@@ -37,6 +37,7 @@ struct gt_avg {
     int64_t self_device_ns, device_ns;
     int64_t bytes, flops;
     int64_t memory, self_memory, device_memory, self_device_memory;
+    int64_t driver_memory, self_driver_memory, leaked;
     struct gt_values values;
     /* in gt_groups.links: distinct ids, ascending */
     uint32_t children_first, children_count, parents_first, parents_count;

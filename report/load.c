@@ -330,7 +330,7 @@ static int load(struct gt_loader *l, gt_ref **slots)
     for (size_t i = count; !rc && i-- > 0;)
         if ((rc = gt_load_slot(l, (*slots)[i])))
             break;
-    if (rc || (rc = gt_load_activities(l)))
+    if (rc || (rc = gt_load_activities(l)) || (rc = gt_load_driver_memory(l, first_row)))
         return rc;
     gt_model_finish(l->m, first_thread, first_row);
     set_end(l, alive);

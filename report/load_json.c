@@ -199,6 +199,9 @@ static void read_row(const struct gt_json_item *i)
     r->self_memory = gt_json_integer(i, "self_cpu_memory", INT64_MIN, INT64_MAX);
     r->device_memory = gt_json_integer(i, "device_memory", INT64_MIN, INT64_MAX);
     r->self_device_memory = gt_json_integer(i, "self_device_memory", INT64_MIN, INT64_MAX);
+    r->driver_memory = gt_json_integer(i, "driver_memory", INT64_MIN, INT64_MAX);
+    r->self_driver_memory = gt_json_integer(i, "self_driver_memory", INT64_MIN, INT64_MAX);
+    r->leaked = gt_json_amount(i, "leaked");
     read_values(i, &r->values);
     read_metrics(i, json_object_get(i->object, "metrics"), "metrics", &r->metrics);
     r->flags = (gt_json_truth(i, "folded") ? GT_ROW_FOLDED : 0) |

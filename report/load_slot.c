@@ -209,6 +209,7 @@ static int fill_row(struct gt_loader *l, struct gt_work *w, const struct gt_node
     r->failed = whole(n->failed);
     r->bytes = whole(n->bytes);
     r->flops = whole(n->flops);
+    r->self_driver_memory = n->driver_memory;
     if (n->count && (n->kind == GT_KIND_RANGE || n->kind == GT_KIND_ASYNC)) {
         r->max_ns = gt_load_ns(l, n->max_ticks);
         r->min_ns = gt_load_ns(l, n->min_ticks < n->max_ticks ? n->min_ticks : n->max_ticks);
@@ -341,7 +342,7 @@ static int emit(struct gt_loader *l, struct gt_work *w)
     free(self);
     free(total);
     free(wanted);
-    if (l->h->activity_count) {
+    if (l->h->activity_count || l->h->memory) {
         index[0] = -1;
         gt_mem_grow(&l->places, &l->place_room, l->place_count, sizeof *l->places);
         l->places[l->place_count++] =

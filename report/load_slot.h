@@ -63,6 +63,8 @@ void gt_load_settle(struct gt_loader *l, gt_ref ref);
 int gt_load_slot(struct gt_loader *l, gt_ref ref);
 /* Appends a row for everything that devices did, below the rows that launched it: load_device.c. */
 int gt_load_activities(struct gt_loader *l);
+/* What devices' drivers gave and took, of the rows from first_row on: load_memory.c. */
+int gt_load_driver_memory(struct gt_loader *l, size_t first_row);
 /* Latest tick that anything in the slot shows, into *last if it is later (and at most `limit`). */
 int gt_load_slot_last(struct gt_loader *l, const struct gt_slot *s, uint64_t limit, uint64_t *last);
 

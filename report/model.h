@@ -145,6 +145,8 @@ struct gt_row {
     int64_t self_device_ns, device_ns;
     int64_t bytes, flops;
     int64_t memory, self_memory, device_memory, self_device_memory;
+    /* what the device's driver gave, minus what it got back; how much of it was never given back */
+    int64_t driver_memory, self_driver_memory, leaked;
     struct gt_values values;
     uint32_t launched;      /* of rows of a device: 1 + position in gt_model.launched; 0: none */
     struct gt_list metrics; /* of a process that is a TVM report: all its columns, as they came */

@@ -154,6 +154,14 @@ static void moment(struct gt_sink *s, int64_t unix_ns)
     gt_sink_format(s, ",\"start\":\"%s.%06dZ\"", text, (int)(unix_ns % 1000000000 / 1000));
 }
 
+static int has_devices(const struct gt_model *m, size_t process)
+{
+    for (size_t i = 0; i < m->device_count; i++)
+        if (m->devices[i].process == process)
+            return 1;
+    return 0;
+}
+
 static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
 {
     const struct gt_process *p = &m->processes[id];
@@ -203,10 +211,13 @@ static void process(const struct gt_model *m, size_t id, struct gt_sink *s)
         first = 0;
     }
     gt_sink_text(s, "]");
-    if (p->tvm) {
+    if (p->tvm)
         truth(s, ",\"tvm\":", 1);
+    if (p->tvm || has_devices(m, id)) {
         gt_sink_text(s, ",\"device_metrics\":");
         gt_out_json_devices(m, id, s);
+    }
+    if (p->tvm) {
         gt_sink_text(s, ",\"settings\":");
         gt_out_json_metrics(m, p->settings, s);
     }
@@ -317,6 +328,9 @@ static void average(const struct gt_groups *g, size_t id, unsigned by, struct gt
     }
     integer(s, ",\"failed\":", a->failed);
     integer(s, ",\"bytes\":", a->bytes);
+    some(s, ",\"driver_memory_usage\":", a->driver_memory);
+    some(s, ",\"self_driver_memory_usage\":", a->self_driver_memory);
+    some(s, ",\"leaked\":", a->leaked);
     integer(s, ",\"threads\":", a->threads);
     if (a->thread >= 0)
         integer(s, ",\"thread\":", a->thread);
@@ -380,6 +394,9 @@ static void row(const struct gt_model *m, size_t id, struct gt_sink *s)
     some(s, ",\"self_cpu_memory\":", r->self_memory);
     some(s, ",\"device_memory\":", r->device_memory);
     some(s, ",\"self_device_memory\":", r->self_device_memory);
+    some(s, ",\"driver_memory\":", r->driver_memory);
+    some(s, ",\"self_driver_memory\":", r->self_driver_memory);
+    some(s, ",\"leaked\":", r->leaked);
     values(s, &r->values);
     gt_out_json_launched(m, r->launched, s);
     if (r->metrics.count) {

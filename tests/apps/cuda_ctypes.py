@@ -1,4 +1,5 @@
-"""CUDA's driver from Python by ctypes: what cuda-python and numba do underneath. Prints results and contents."""
+"""CUDA's driver from Python by ctypes: what cuda-python and numba do underneath. Prints results and contents.
+`leak`: leaves some memory behind; `maps`: says whether CUPTI is in the process."""
 import ctypes
 import sys
 
@@ -37,5 +38,10 @@ if hasattr(cuda, "cuGetProcAddress"):
     call("cuGetProcAddress", b"cuCtxSynchronize", ctypes.byref(pfn), 11040, u64(0))
     print("by pointer", ctypes.CFUNCTYPE(ctypes.c_int)(pfn.value)())
 print("newer", hasattr(cuda, "cuGetProcAddress_v2"))
+if sys.argv[1:] == ["leak"]:
+    for size in (1000, 24):
+        call("cuMemAlloc_v2", ctypes.byref(memory), size_t(size))
+    host = ctypes.c_void_p()
+    call("cuMemAllocHost_v2", ctypes.byref(host), size_t(500))
 if sys.argv[1:] == ["maps"]:
     print("CUPTI", "libcupti" in open("/proc/self/maps").read())

@@ -51,7 +51,7 @@ static int proc(void)
         {"cuMemcpyHtoD", 7000, 2},         {"cuMemcpyHtoD", 7000, 0},
         {"cuMemcpyHtoD", 7000, 1},         {"cuLaunchKernel", 6000, 2},
         {"cuLaunchKernel", 12000, 2},      {"cuLaunchKernel", 12000, 0},
-        {"cuGraphLaunch", 12000, 2},       {"cuCtxGetDevice", 12000, 0},
+        {"cuGraphLaunch", 12000, 2},       {"cuCtxGetFlags", 12000, 0},
         {"cuStreamWaitValue32", 11060, 2}, {"cuStreamWaitValue32", 11070, 2},
         {"cuStreamWaitValue32", 11070, 0}, {"cuMemAlloc_v2", 12000, 0},
         {"cuNothing", 12000, 0},           {"cuda", 12000, 0},

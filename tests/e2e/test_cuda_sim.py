@@ -1,5 +1,6 @@
 """CUDA's calls on the simulated GPU: unmodified programs behave the same, and what the report counts is what the
 driver's own trace says, call for call."""
+import json
 import re
 import shutil
 import sys
@@ -7,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from conftest import BUILD, GPUTALLY, ROOT, SAN, clean_env, counts, execute, load_report, preload, rows, run, tree
+from conftest import BUILD, GPUTALLY, ROOT, SAN, chain, clean_env, counts, execute, load_report, preload, rows, run, tool, tree
 
 pytestmark = [pytest.mark.usefixtures("no_leftovers"),
               pytest.mark.skipif(bool(SAN), reason="the simulated GPU's programs are built without sanitizers")]
@@ -198,6 +199,46 @@ def test_the_real_runtime_looks_the_driver_up(sim, program, both, tmp_path):
         assert lookups(done.folder) == lookups(bare.folder)
         if traced(done.folder):
             agrees(done)
+
+
+def device(report):
+    """{what: number} of the one device."""
+    (name, metrics), = report["device_metrics"].items()
+    assert name == "cuda0" and report["processes"][0]["device_metrics"] == report["device_metrics"]
+    return {k.removeprefix("Memory "): v["count"] for k, v in metrics.items()}
+
+
+def test_memory_that_stays(sim, tmp_path):
+    """With the rows that it came from; host memory is none of the device's, a free that fails gives nothing back."""
+    assert run(sys.executable, PYTHON_APPS / "cuda_ctypes.py", "leak", cwd=tmp_path, env=clean_env(**sim),
+               options=["--with-stack", "0"]).returncode == 0
+    report = load_report(tmp_path)
+    assert device(report) == {"live (bytes)": 1024, "peak (bytes)": 4096, "allocations": 3, "frees": 1}
+    got = rows(report)
+    assert (got["cuMemAlloc"]["driver_memory_usage"], got["cuMemAlloc"]["leaked"]) == (5120, 1024)
+    assert got["cuMemFree"]["driver_memory_usage"] == got["cuMemFree"]["self_driver_memory_usage"] == -4096
+    assert "driver_memory_usage" not in got["cuMemAllocHost"] and got["cuMemAllocHost"]["bytes"] == 500
+    # the saved report says the same again
+    path, = tmp_path.glob("*.json")
+    again = tool("report", path, "--format", "json", cwd=tmp_path)
+    assert json.loads(again.stdout)["call_tree"] == report["call_tree"]
+    assert json.loads(again.stdout)["device_metrics"] == report["device_metrics"]
+
+
+@pytest.mark.parametrize("name, peak, blocks", [("saxpy", 12000, 3), ("memory", 6144, 5), ("threads", None, 12)])
+def test_memory_is_given_back(sim, program, tmp_path, name, peak, blocks):
+    """Plain, asynchronous, from pools, pitched, managed, arrays; from four threads."""
+    assert run(program(name), cwd=tmp_path, env=clean_env(**sim), options=["--with-stack", "0"]).returncode == 0
+    report = load_report(tmp_path)
+    got = device(report)
+    assert (got["live (bytes)"], got["allocations"], got["frees"]) == (0, blocks, blocks)
+    assert peak in (got["peak (bytes)"], None)
+    assert not any("leaked" in r for r in report["call_tree"])
+    assert sum(r.get("self_driver_memory", 0) for r in report["call_tree"]) == 0
+    if name == "saxpy":
+        by_chain = {chain(report, r): r.get("driver_memory", 0) for r in report["call_tree"]}
+        assert by_chain["main", "launch"] == by_chain["main", "launch", "cudaMalloc"] == 8000
+        assert by_chain["main", "streams"] == by_chain["main",] == 0
 
 
 def test_nothing_is_counted_twice(sim, program, tmp_path):

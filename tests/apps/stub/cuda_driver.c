@@ -56,7 +56,15 @@ static unsigned note(const char *name, const uintptr_t *slots)
 #include "../../../preload/hooks/cuda.def"
 #undef HOOK
 NOTED(cuMemAlloc_v3)
-NOTED(cuCtxGetDevice) /* one that has no line */
+NOTED(cuCtxGetFlags) /* one that has no line */
+
+/* What whoever follows the memory asks. */
+CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    *device = 0;
+    return 0;
+}
 
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags);
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
@@ -73,8 +81,7 @@ static const struct entry {
 #include "../../../preload/hooks/cuda.def"
 #undef HOOK
     {"cuMemAlloc_v3", "cuMemAlloc", 14000, (void *)cuMemAlloc_v3, (void *)internal_cuMemAlloc_v3},
-    {"cuCtxGetDevice", "cuCtxGetDevice", 2000, (void *)cuCtxGetDevice,
-     (void *)internal_cuCtxGetDevice},
+    {"cuCtxGetFlags", "cuCtxGetFlags", 2000, (void *)cuCtxGetFlags, (void *)internal_cuCtxGetFlags},
 };
 
 /* What the driver looks up is for itself. */

@@ -15,7 +15,7 @@
  * GT_PYTHON_STATE_BYTES of the slot's own memory, zeroed at first and whenever another thread takes
  * the slot over: for reuse from one capture to the next. No malloc, no lock, errno kept. */
 typedef uint32_t gt_python_fn(void *state, struct gt_trie *trie);
-#define GT_PYTHON_STATE_BYTES 53184u
+#define GT_PYTHON_STATE_BYTES 61376u
 
 /* Set by preload/python.c as soon as an interpreter is known (release), NULL before and after. */
 extern _Atomic(gt_python_fn *) gt_python_walk GT_HIDDEN;

@@ -32,7 +32,7 @@ struct state {
     uint32_t which; /* the list that is kept; the other one is free */
     uint32_t reserved;
     struct kept lists[2][DEPTH]; /* innermost first */
-    struct gt_python_known known[KNOWN];
+    struct gt_python_known known[KNOWN][2];
     char text[GT_PYTHON_TEXT];
 };
 _Static_assert(sizeof(struct state) <= GT_PYTHON_STATE_BYTES, "fits what core gives");
@@ -144,14 +144,27 @@ static int take_over(const struct state *s, struct kept *list, int n)
     return i;
 }
 
+static int knows(const struct gt_python_known *known, const struct kept *k)
+{
+    return known->code == k->code && known->key == k->key && known->stamp == k->stamp;
+}
+
+/* Two places each, the one that was used last first: a stack of 30 frames would rarely fit without
+ * two of them in one place. */
 static uint64_t pc_of(const struct gt_python *p, struct state *s, const struct kept *k)
 {
     uint64_t both = (uint64_t)(uintptr_t)k->code + k->key * 5;
-    struct gt_python_known *known = &s->known[(both * UINT64_C(0x9e3779b97f4a7c15) >> 40) % KNOWN];
+    struct gt_python_known *known = s->known[(both * UINT64_C(0x9e3779b97f4a7c15) >> 40) % KNOWN];
 
-    if (known->code != k->code || known->key != k->key || known->stamp != k->stamp) {
-        *known = (struct gt_python_known){k->code, k->key, k->stamp,
-                                          gt_python_pc(p, k->code, k->key, s->text)};
+    if (!knows(&known[0], k)) {
+        struct gt_python_known first = known[0];
+
+        if (knows(&known[1], k))
+            known[0] = known[1];
+        else
+            known[0] = (struct gt_python_known){k->code, k->key, k->stamp,
+                                                gt_python_pc(p, k->code, k->key, s->text)};
+        known[1] = first;
     }
     return known->pc | (k->kind & KIND_ENTRY ? GT_TRIE_ENTRY : 0);
 }

@@ -67,6 +67,8 @@ int gt_pop_token(uint32_t group, uint64_t token);
  * once. */
 int gt_push_call(gt_tag tag, const char *name);
 int gt_pop_call(uint32_t group, uint64_t bytes, int failed);
+/* Likewise of one that computed: a call opened by gt_push_attr with the stack GT_STACK_BOTH. */
+int gt_pop_product(uint32_t group, uint64_t flops, int failed);
 
 /* Opens a range that may end on any thread. Returns its id, 0 if it could not be kept. */
 uint64_t gt_start(gt_tag tag, const struct gt_attr *a);

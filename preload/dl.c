@@ -167,11 +167,10 @@ void *gt_dl_global(const char *name)
 
 /* ---- the sources ---- */
 
-static const struct gt_hooks *const tables[] = {&gt_cuda_hooks,       &gt_cudart_compiled_hooks,
-                                                &gt_cudart_hooks,     &gt_cupti_hooks,
-                                                &gt_itt_hooks,        &gt_kokkos_hooks,
-                                                &gt_kokkos_old_hooks, &gt_nvtx_hooks,
-                                                &gt_onednn_hooks,     &gt_roctx_hooks};
+static const struct gt_hooks *const tables[] = {
+    &gt_cublas_hooks,     &gt_cublaslt_hooks, &gt_cuda_hooks,   &gt_cudart_compiled_hooks,
+    &gt_cudart_hooks,     &gt_cupti_hooks,    &gt_itt_hooks,    &gt_kokkos_hooks,
+    &gt_kokkos_old_hooks, &gt_nvtx_hooks,     &gt_onednn_hooks, &gt_roctx_hooks};
 #define TABLES (sizeof(tables) / sizeof(*tables))
 
 /* ---- getenv ---- */

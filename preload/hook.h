@@ -49,6 +49,7 @@ struct gt_hooks {
 };
 
 extern const struct gt_hooks gt_cupti_hooks;
+extern const struct gt_hooks gt_cublas_hooks, gt_cublaslt_hooks;
 extern const struct gt_hooks gt_cuda_hooks, gt_cudart_hooks, gt_cudart_compiled_hooks;
 extern const struct gt_hooks gt_itt_hooks;
 extern const struct gt_hooks gt_kokkos_hooks, gt_kokkos_old_hooks;

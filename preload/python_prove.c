@@ -24,11 +24,12 @@ static int by_file(uint64_t at, void *to, size_t bytes)
 
 static int peek(const char *at, size_t offset, void *to, size_t bytes)
 {
-    struct iovec here = {to, bytes}, there = {(char *)(uintptr_t)at + offset, bytes};
+    uintptr_t from = (uintptr_t)at + offset; /* may be anything */
+    struct iovec here = {to, bytes}, there = {(void *)from, bytes};
     long n = gt_sys(SYS_process_vm_readv, getpid(), (long)&here, 1, (long)&there, 1, 0);
 
     if (n == -EPERM || n == -ENOSYS)
-        return by_file((uint64_t)(uintptr_t)at + offset, to, bytes);
+        return by_file(from, to, bytes);
     return n == (long)bytes ? 0 : -EFAULT;
 }
 
@@ -98,7 +99,7 @@ static int check_code(const struct gt_python *p, const char *frame)
 {
     const struct gt_python_layout *l = &p->layout;
     const char *code;
-    int32_t line;
+    int32_t line = 0;
     int r = peek(frame, l->code, &code, sizeof code);
 
     if (r)

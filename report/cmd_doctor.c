@@ -5,6 +5,7 @@
 #include "report/run_preload.h"
 #include "core/config.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
@@ -225,6 +226,17 @@ static void check_kernel(void)
     tell(FINE, "rights", "none needed: no root, no ptrace, no perf_event");
 }
 
+/* What the library opens for frames that have no usable unwind data. */
+static void check_unwind(void)
+{
+    if (dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL))
+        tell(FINE, "stacks", "libunwind.so.8 is here");
+    else
+        tell(
+            NOTE, "stacks",
+            "no libunwind.so.8: native stacks end at code without unwind data; install libunwind8");
+}
+
 static void check_clients(void)
 {
     char line[512];
@@ -260,6 +272,7 @@ int gt_cmd_doctor(int argc, char **argv)
     check_folder(&config);
     check_clock();
     check_kernel();
+    check_unwind();
     check_clients();
     if (fflush(stdout))
         return 2;

@@ -57,6 +57,12 @@ static int by_start(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
+static void sort(struct ranges *r)
+{
+    if (r->count)
+        qsort(r->all, r->count, sizeof *r->all, by_start);
+}
+
 /* Adds what a unit or function covers. */
 static void add_ranges(struct gt_lines *l, struct ranges *to, struct gt_dw_die *die, size_t index)
 {
@@ -154,7 +160,7 @@ static void list_units(struct gt_lines *l)
         }
         unit = next;
     }
-    qsort(l->ranges.all, l->ranges.count, sizeof *l->ranges.all, by_start);
+    sort(&l->ranges);
 }
 
 static int has_debug_info(const struct gt_elf *e)
@@ -294,7 +300,7 @@ size_t gt_lines_at(struct gt_symbols *s, uint64_t address, int exact, const stru
     l->steps = MAX_STEPS;
     if (!u->listed) {
         list_functions(l, u, &u->tree, 0);
-        qsort(u->ranges.all, u->ranges.count, sizeof *u->ranges.all, by_start);
+        sort(&u->ranges);
         u->listed = 1;
     }
     if (!find(&u->ranges, address, &i)) {

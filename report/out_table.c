@@ -355,8 +355,21 @@ static void note_overhead(const struct gt_model *m, struct gt_sink *s)
     }
 }
 
+/* Why a stack is shorter than the program's. */
+static void note_stacks(const int64_t *lost, struct gt_sink *s)
+{
+    note(s, lost[GT_LOST_INDEX_stack_missing], "call without its stack: no memory left for it",
+         "calls without their stacks: no memory left for them");
+    note(s, lost[GT_LOST_INDEX_stack_folded], "call counted under the other stacks of its name",
+         "calls counted under the other stacks of their names");
+    note(s, lost[GT_LOST_INDEX_stack_truncated], "stack had more frames than are kept (truncated)",
+         "stacks had more frames than are kept (truncated)");
+    note(s, lost[GT_LOST_INDEX_stack_cut], "stack could not be followed to its end (cut)",
+         "stacks could not be followed to their ends (cut)");
+}
+
 /* What the table can't say; nothing when all is well. */
-static void notes(const struct gt_model *m, struct gt_sink *s)
+static void notes(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
 {
     int64_t lost[GT_LOST_INDICES] = {0}, marks = 0, samples = 0;
     int approximate = 0, full = 0;
@@ -397,6 +410,8 @@ static void notes(const struct gt_model *m, struct gt_sink *s)
     note(s, lost[GT_LOST_INDEX_torn],
          "row torn: the process was killed in the middle of its update",
          "rows torn: the process was killed in the middle of their update");
+    if (o->group_by & GT_BY_STACK)
+        note_stacks(lost, s);
     note_overhead(m, s);
     if (full)
         gt_sink_text(s, "GPUTALLY_MEMORY was used up: later new names are folded\n");
@@ -414,5 +429,5 @@ void gt_out_table(const struct gt_model *m, const struct gt_write_options *o, st
         gt_sink_format(o->hint ? o->hint : s, "%s%zu of %zu rows; --row-limit -1 shows all\n",
                        o->hint ? "gputally: " : "", (size_t)o->row_limit, g.count);
     gt_groups_fini(&g);
-    notes(m, s);
+    notes(m, o, s);
 }

@@ -64,16 +64,23 @@ static int is_loop(const char *name)
     return !strncmp(name, loop, n) && (!name[n] || name[n] == '.');
 }
 
+static int is_python(const struct gt_model *m, uint32_t module)
+{
+    const char *name = base(string(m, m->modules[module - 1].path));
+    return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
+}
+
 /* What each frame is to the joined form. The caller frees. */
 static uint8_t *roles(const struct gt_model *m)
 {
+    enum { PARTLY = 1, WHOLLY }; /* is the interpreter */
     uint8_t *role = gt_mem_new(m->frame_count, 1);
     uint8_t *interprets = gt_mem_new(m->module_count + 1, 1);
     for (size_t i = 0; i < m->frame_count; i++) {
         const struct gt_stack_frame *f = &m->frames[i];
         if (f->kind == GT_STACK_IS_NATIVE && !f->inlined && is_loop(string(m, f->function))) {
             role[i] = LOOP;
-            interprets[f->module] = f->module != 0;
+            interprets[f->module] = !f->module ? 0 : is_python(m, f->module) ? WHOLLY : PARTLY;
         }
     }
     for (size_t i = 0; i < m->frame_count; i++) {
@@ -82,8 +89,8 @@ static uint8_t *roles(const struct gt_model *m)
         if (role[i] || f->kind != GT_STACK_IS_NATIVE || !interprets[f->module])
             continue;
         /* a program that has the interpreter linked into itself has functions of its own there */
-        role[i] = !*name || !strncmp(name, "Py", 2) || !strncmp(name, "_Py", 3) ||
-                          !strncmp(name, "pymain", 6)
+        role[i] = interprets[f->module] == WHOLLY || !*name || !strncmp(name, "Py", 2) ||
+                          !strncmp(name, "_Py", 3) || !strncmp(name, "pymain", 6)
                       ? INTERNAL
                       : BETWEEN;
     }

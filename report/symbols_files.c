@@ -212,8 +212,11 @@ static void find_debug(struct search *s)
         if (found)
             return;
     }
+    /* or the module as it was before it was stripped */
     for (size_t i = 0; s->of->path && i < n; i++)
-        if (try_debug(s, gt_mem_format("%s/%s.debug", folder(s, i), base_name(s->of->path))))
+        if (try_debug(s, gt_mem_format("%s/%s.debug", folder(s, i), base_name(s->of->path))) ||
+            try_debug(s, gt_mem_format("%s/%s", folder(s, i), s->of->path)) ||
+            try_debug(s, gt_mem_format("%s/%s", folder(s, i), base_name(s->of->path))))
             return;
 }
 
@@ -233,13 +236,15 @@ void gt_symbols_files_open(struct gt_symbols_files *f, const struct gt_symbols_o
         find_debug(&s);
     if (!f->has_module && !f->has_debug && of->path && strchr(of->path, '/')) {
         if (s.refused)
-            f->why = gt_mem_format("%s; no names of it: give a folder with the recorded one by "
+            f->why = gt_mem_format("%s; no names or lines of it: give a folder with the "
+                                   "recorded one by "
                                    "--debug-dir",
                                    s.refused);
         else
-            f->why = gt_mem_format("%s: not here, or no ELF file; no names of it: give a folder "
-                                   "with it by --debug-dir%s%s",
-                                   of->path, s.id ? "; its build-id is " : "", s.id ? s.id : "");
+            f->why = gt_mem_format(
+                "%s: not here, or no ELF file; no names or lines of it: give a folder "
+                "with it by --debug-dir%s%s",
+                of->path, s.id ? "; its build-id is " : "", s.id ? s.id : "");
     } else if (s.refused && f->has_module && !f->has_debug) {
         f->why = gt_mem_format("%s; not used: give a folder with the right one by --debug-dir",
                                s.refused);

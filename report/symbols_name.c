@@ -21,6 +21,8 @@ static void add(const char *s, size_t n, void *arg)
 {
     struct text *t = arg;
     size_t room = GT_NAME_MAX - 3 - t->used;
+    if (!n)
+        return;
     if (n > room) {
         memcpy(t->at + t->used, s, room);
         memcpy(t->at + t->used + room, "...", 3);

@@ -108,3 +108,13 @@ $(B)/apps/python_embed: $(patsubst %,$(B)/apps/python/%/libpython3.1.so,good wro
 $(B)/apps/python/%/libpython3.1.so: tests/apps/stub/python.c
 	@mkdir -p $(@D)
 	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC $(PYTHONFLAGS_$*) -Wl,-soname,$(@F) -MMD -MP -MF $@.d -o $@ $<
+
+# stand-ins for cuBLAS
+$(B)/apps/cublas/libcublasLt.so.13: tests/apps/stub/cublas.c
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -DLT -O1 -g -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+$(B)/apps/cublas/libcublas.so.13: tests/apps/stub/cublas.c $(B)/apps/cublas/libcublasLt.so.13 preload/hooks/cublas.def
+	@mkdir -p $(@D)
+	$(call say,APP)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -Wl,-soname,$(@F) -o $@ $< -Wl,-rpath,'$$ORIGIN' $(B)/apps/cublas/libcublasLt.so.13
+$(B)/apps/cublas_client: $(B)/apps/cublas/libcublas.so.13
+APPLIBS_cublas_client := $(B)/apps/cublas/libcublas.so.13 $(B)/apps/cublas/libcublasLt.so.13 -Wl,-rpath,'$$ORIGIN/cublas'

@@ -103,12 +103,12 @@ def without_duplicates(operators):
 def main():
     out, name, *rest = sys.argv[1:]
     main_of_script = importlib.import_module("torch_" + name).main
+    keep_own_stacks()
     with profile(activities=[ProfilerActivity.CPU], with_stack=True,
                  experimental_config=_ExperimentalConfig(verbose=True)) as p:
         torch.autograd.profiler._is_profiler_enabled = False  # see torch_profile.py
         main_of_script(*rest)
         torch.autograd.profiler._is_profiler_enabled = True
-    keep_own_stacks()
     operators = [e for e in p.events() if not is_python(e) and e.name != "[memory]"]
     own = {id(e): functions(e.own_stack) for e in operators}
     script = {id(e) for e in operators if e.own_stack and not is_of_main(own[id(e)])}

@@ -1,10 +1,9 @@
-/* A whole hooked call with its stack against the same one on unw_backtrace, in one process and in one
- * round: a push that captures, and its pop; against unw_backtrace, the least that makes a number of
- * its addresses, and the same push and pop without a stack. At depth 30:
- *   same    the stack of the call before
- *   leaf    the innermost frame is another one each time
- * Prints lines "NAME RATIO NS": the median over the rounds of how many of ours take as long as one of
- * the other, and ours in ns. Linked with the library's own objects.
+/* A whole hooked call with its stack against the same one on unw_backtrace, in one process and in
+ * one round: a push that captures, and its pop; against unw_backtrace, the least that makes a
+ * number of its addresses, and the same push and pop without a stack. At depth 30: same    the
+ * stack of the call before leaf    the innermost frame is another one each time Prints lines "NAME
+ * RATIO NS": the median over the rounds of how many of ours take as long as one of the other, and
+ * ours in ns. Linked with the library's own objects.
  *
  *   hooked                          all ratios
  *   hooked ours|unw KIND DEPTH N    makes N calls, for counting instructions */
@@ -17,7 +16,7 @@
 
 enum { ROUNDS = 41, CALLS = 2000 /* a batch */, MAX = 256 };
 
-#define TAG GT_TAG(GT_SOURCE_API, 0, 0)
+#define TAG GT_TAG(GT_SOURCE_CUDA, 0, 0)
 #define NOINLINE __attribute__((noipa))
 #define BARRIER __asm__ volatile("" ::: "memory")
 
@@ -30,8 +29,8 @@ typedef void hook_fn(void);
 
 static NOINLINE void ours(void)
 {
-    gt_push_attr(TAG, &(struct gt_attr){.name = "cudaLaunchKernel", .stack = GT_STACK_BOTH});
-    gt_pop(GT_TAG_GROUP(TAG));
+    gt_push_call(TAG, "cudaLaunchKernel");
+    gt_pop_call(GT_TAG_GROUP(TAG), 0, 0);
 }
 
 static uint32_t number(void **pcs, int n)
@@ -61,7 +60,7 @@ static NOINLINE void unw(void)
     void *pcs[MAX];
     sink = number(pcs, unw_backtrace(pcs, MAX));
     gt_push_attr(TAG, &(struct gt_attr){.name = "cudaLaunchKernel"});
-    gt_pop(GT_TAG_GROUP(TAG));
+    gt_pop_call(GT_TAG_GROUP(TAG), 0, 0);
 }
 
 /* ---- stacks ---- */

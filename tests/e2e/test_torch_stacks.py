@@ -82,7 +82,7 @@ def differences(golden, ours):
 def report_of(tmp_path, *script, version="2.13", **variables):
     done = start(*script, way="run", version=version, folder=tmp_path, **variables)
     assert done.returncode == 0, done.stderr
-    assert "gputally: " not in done.stderr.split("gputally: written")[0] or "stack" not in done.stderr, done.stderr
+    assert not [line for line in done.stderr.splitlines() if line.startswith("gputally: ") and "stack" in line]
     found = [load_report(p) for p in sorted(tmp_path.glob("*.json"))]
     pids = {r["processes"][0]["pid"] for r in found}
     parent, = [r for r in found if r["processes"][0]["ppid"] not in pids]
@@ -93,9 +93,14 @@ def files_of(golden):
     return {f for row in golden for stack in (row[3], row[7]) for f, _ in stack}
 
 
+def without_stack(report):
+    return [r["key"] for r in report["call_tree"] if r["source"] == "torch" and r["count"] and r["key"] != "[memory]"
+            and not frames(report, r)]
+
+
 @pytest.mark.parametrize("script", [
-    ["mlp"], ["conv"], ["transformer"], ["lstm"], ["script"], ["function"], ["names"], ["checkpoint"], ["compiled"],
-    ["loader", "fork"]], ids="-".join)
+    ["mlp"], ["conv"], ["transformer"], ["lstm"], ["script"], ["function"], ["names"], ["checkpoint"], ["compiled"]],
+    ids="-".join)
 def test_functions_are_torchs(script, tmp_path):
     golden = profiled(*script)
     report = report_of(tmp_path, *script)
@@ -105,9 +110,7 @@ def test_functions_are_torchs(script, tmp_path):
     # what torch.profiler itself says is that too, but for what was said above
     for _, name, _, own, torchs, is_backward, first, _ in golden:
         assert torchs == (first or [] if is_backward else own) or (torchs is None and script == ["script"]), name
-    missing = [r["key"] for r in report["call_tree"] if r["source"] == "torch" and r["count"] and r["key"] != "[memory]"
-               and not frames(report, r)]
-    assert missing == []
+    assert without_stack(report) == []
     assert not any(n for k, n in report["lost"].items()), report["lost"]
 
 
@@ -139,6 +142,17 @@ def test_lines_are_the_calls(version, tmp_path):
     assert found == wanted
 
 
+def test_forked_workers(tmp_path):
+    """Not compared: torch.profiler's own names of built-in functions can't be decoded at times there."""
+    done = start("loader", "fork", way="run", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = [load_report(p) for p in tmp_path.glob("*.json")]
+    products = [[(frames(report, r)[0]["function"], r["count"]) for r in report["call_tree"] if r["key"] == "aten::mm"]
+                for report in found]
+    assert sorted(products) == [[], [("Squares.__getitem__", 4)], [("Squares.__getitem__", 4)]]
+    assert [without_stack(report) for report in found] == [[], [], []]
+
+
 def test_threads(tmp_path):
     """torch.profiler sees one of the 51 products."""
     report = report_of(tmp_path, "threads")
@@ -150,11 +164,15 @@ def test_threads(tmp_path):
     assert stacks == {("main", "<module>"): 1, ("work", "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap"): 50}
 
 
-def test_all_that_torch_1_13_can_tell(tmp_path):
-    """Its profiler knows microseconds only and loses calls between functions: what it says of a name is compared,
-    not how often."""
+def test_functions_are_those_of_1_13(tmp_path):
+    """Its profiler knows microseconds only: some operators of the backward pass are in none of its nodes there, and
+    seem to be called by backward() itself."""
     golden = profiled("mlp", version="1.13")
-    ours = recorded(report_of(tmp_path, "mlp", version="1.13"), files_of(golden))
-    theirs = as_torch(golden)
-    assert len({*ours} & {*theirs}) > 30
-    assert {*theirs} - {*ours} == set()
+    ours, theirs = recorded(report_of(tmp_path, "mlp", version="1.13"), files_of(golden)), as_torch(golden)
+    assert len(ours) > 30 and {*ours} - {*theirs} == set()
+    assert {stack[0] for _, _, stack in {*theirs} - {*ours}} <= {("torch/autograd/__init__.py", "backward")}
+    calls = [{}, {}]
+    for counts, rows in zip(calls, (ours, theirs)):
+        for (name, scope, _), n in rows.items():
+            counts[name, scope] = counts.get((name, scope), 0) + n
+    assert calls[0] == calls[1]

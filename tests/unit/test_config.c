@@ -129,7 +129,7 @@ START_TEST(sources)
     ck_assert_uint_eq(c.sources, all_sources & ~(1u << GT_SOURCE_API));
     PARSE("GPUTALLY_SOURCES=nvtc");
     warned("GPUTALLY_SOURCES=nvtc",
-           "did you mean nvtx? (known: all api cuda itt kokkos nvtx onednn roctx torch)");
+           "did you mean nvtx? (known: all api cublas cuda itt kokkos nvtx onednn roctx torch)");
     ck_assert_uint_eq(c.sources, BY_DEFAULT);
 }
 END_TEST

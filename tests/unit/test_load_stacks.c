@@ -65,6 +65,23 @@ static const char *shown(int row, enum gt_stack_form form)
     return text;
 }
 
+static char *written(void (*write)(const struct gt_model *, const struct gt_write_options *,
+                                   struct gt_sink *),
+                     unsigned by)
+{
+    struct gt_write_options o = {.row_limit = -1, .group_by = by};
+    struct gt_sink s;
+    gt_stacks_show(&m, GT_STACK_AUTO);
+    gt_sink_open(&s, -1);
+    write(&m, &o, &s);
+    return gt_sink_take(&s, NULL);
+}
+
+static char *json(void)
+{
+    return written(gt_out_json, GT_BY_STACK);
+}
+
 /* Whole stacks, and what is said at their outer ends. */
 START_TEST(forms)
 {
@@ -104,6 +121,15 @@ START_TEST(forms)
     ck_assert_int_eq(lost[GT_LOST_INDEX_stack_truncated], 2);
     ck_assert_int_eq(lost[GT_LOST_INDEX_stack_cut], 3);
     ck_assert_int_eq(lost[GT_LOST_INDEX_stack_folded], 4);
+    char *table = written(gt_out_table, GT_BY_STACK), *plain = written(gt_out_table, 0);
+    ck_assert_ptr_nonnull(strstr(table, "\n1 call without its stack"));
+    ck_assert_ptr_nonnull(strstr(table, "\n2 stacks had more frames"));
+    ck_assert_ptr_nonnull(strstr(table, "\n3 stacks could not be followed"));
+    ck_assert_ptr_nonnull(strstr(table, "\n4 calls counted under the other stacks"));
+    ck_assert_ptr_nonnull(strstr(table, "  /src/app.py(12): C.f "));
+    ck_assert_ptr_null(strstr(plain, "stack")); /* who did not ask for them is spared */
+    free(table);
+    free(plain);
     /* what --lines needs */
     const struct gt_stack_frame *frame = &m.frames[m.lists[m.stacks[0].native.first + 1]];
     ck_assert_uint_eq(frame->offset, 0x200);
@@ -152,17 +178,23 @@ START_TEST(joined)
     name(5, "apply");
     name(7, "_PyEval_EvalFrameDefault.cold");
     name(8, "time_sleep");
+    gt_text *path = &m.modules[0].path,
+            whole = *path; /* the newest, a file that is the interpreter and no more */
     ck_assert_str_eq(shown(0, GT_STACK_JOINED),
-                     "time_sleep (libpython3.11.so.1.0) | /src/app.py(3): callback | apply (app) | "
+                     "/src/app.py(3): callback | apply (app) | "
+                     "/src/app.py(2): f | /src/app.py(1): <module> | main (app)");
+    *path = gt_model_textz(&m, "/opt/embeds");
+    ck_assert_str_eq(shown(0, GT_STACK_JOINED),
+                     "time_sleep (embeds) | /src/app.py(3): callback | apply (app) | "
                      "/src/app.py(2): f | /src/app.py(1): <module> | main (app)");
     /* innermost first: what is known of one side alone comes last */
-    ck_assert_str_eq(shown(1, GT_STACK_JOINED),
-                     "apply (app) | cfunction_call (libpython3.11.so.1.0) | "
-                     "/src/app.py(3): callback | main (app) | "
-                     "/src/app.py(2): f | /src/app.py(1): <module>");
+    ck_assert_str_eq(shown(1, GT_STACK_JOINED), "apply (app) | cfunction_call (embeds) | "
+                                                "/src/app.py(3): callback | main (app) | "
+                                                "/src/app.py(2): f | /src/app.py(1): <module>");
     ck_assert_str_eq(shown(2, GT_STACK_JOINED),
-                     "time_sleep (libpython3.11.so.1.0) | /src/app.py(2): f | "
+                     "time_sleep (embeds) | /src/app.py(2): f | "
                      "/src/app.py(1): <module> | apply (app) | main (app)");
+    *path = whole;
     /* nothing stands for the interpreter's frames there: none is left out */
     ck_assert_ptr_nonnull(strstr(shown(3, GT_STACK_JOINED), "Py_RunMain (libpython3.11.so.1.0)"));
     ck_assert_str_eq(shown(4, GT_STACK_JOINED), "/src/app.py(2): f | /src/app.py(1): <module>");
@@ -192,16 +224,6 @@ START_TEST(joined)
                       1);
 }
 END_TEST
-
-static char *json(void)
-{
-    struct gt_write_options o = {.row_limit = -1, .group_by = GT_BY_STACK};
-    struct gt_sink s;
-    gt_stacks_show(&m, GT_STACK_AUTO);
-    gt_sink_open(&s, -1);
-    gt_out_json(&m, &o, &s);
-    return gt_sink_take(&s, NULL);
-}
 
 START_TEST(round_trip)
 {

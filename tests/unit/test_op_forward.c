@@ -333,6 +333,37 @@ START_TEST(more_than_fit)
 }
 END_TEST
 
+/* A million operators from stacks that are always new: 256 of a name are kept apart, of the rest
+ * there is one row, and no call is lost. */
+static void do_changing(void)
+{
+    enum { CALLS = 1000000, STACKS = 256 };
+    AT(1, 1, 1);
+    for (int64_t i = 0; i < CALLS; i++) {
+        lines[1] = (uint32_t)i / 1000 + 1;
+        lines[2] = (uint32_t)i % 1000 + 1;
+        forward(1, 1, i);
+        gt_op_pop(1);
+        backward(2, 1, i);
+        plain(3);
+        gt_op_pop(3);
+        gt_op_pop(2);
+    }
+    const struct gt_slot *slot = gt_self->slot;
+    CHILD_CHECK(slot->node_count < 3 * (STACKS + 1) + STACKS + 8);
+    CHILD_CHECK(slot->stack_folded >= 3u * CALLS - 4u * (STACKS + 1));
+    uint64_t calls = 0;
+    for (uint32_t i = 2; i < slot->node_count; i++)
+        calls += rd_node(rd_self(), slot, i)->count;
+    CHILD_CHECK(calls == 3u * CALLS);
+}
+START_TEST(always_new)
+{
+    setenv("GPUTALLY_MEMORY", "16M", 1);
+    in_child(do_changing);
+}
+END_TEST
+
 /* ---- a fork ---- */
 
 static void do_fork(void)
@@ -519,6 +550,7 @@ int main(void)
     tcase_add_test(t, off);
     tcase_add_test(t, native);
     tcase_add_test(t, more_than_fit);
+    tcase_add_test(t, always_new);
     tcase_add_test(t, forked);
     tcase_add_test(t, on_another_thread);
     tcase_add_test(t, deep);

@@ -2,6 +2,7 @@
  * against nm and objdump; where debug files are found, and which are refused. */
 #include "report/symbols_name.h"
 #include "report/symbols_table.h"
+#include "report/symbols_xz.h"
 #include "symbol_files.h"
 #include <errno.h>
 #include <sys/auxv.h>
@@ -224,8 +225,39 @@ START_TEST(debug_files)
     check_file(symbol_file("noid/gcc.so"), symbol_file("gcc.so"), NULL);
     /* by name, in a folder that is given */
     check_file(symbol_file("bare/gcc.so"), symbol_file("gcc.so"), &link);
-    /* the zeroes are not kept in memory */
     check_names(symbol_file("bomb/gcc.so"), NULL, 0, NULL);
+}
+END_TEST
+
+/* 200 MB of zeroes in 30 KB, what is cut off, and what is no xz. */
+START_TEST(unpacking)
+{
+    struct gt_elf e;
+    const Elf64_Shdr *section;
+    uint8_t *packed, *got;
+    size_t n;
+    ck_assert_int_eq(gt_elf_open(&e, symbol_file("bomb/gcc.so")), 0);
+    ck_assert_ptr_nonnull(section = gt_elf_section(&e, ".gnu_debugdata"));
+    packed = gt_elf_contents(&e, section, 1u << 20);
+    ck_assert_ptr_null(gt_symbols_unxz(packed, section->sh_size, &n));
+    free(packed);
+    gt_elf_close(&e);
+
+    ck_assert_int_eq(gt_elf_open(&e, symbol_file("mini/gcc.so")), 0);
+    ck_assert_ptr_nonnull(section = gt_elf_section(&e, ".gnu_debugdata"));
+    packed = gt_elf_contents(&e, section, 1u << 20);
+    ck_assert_ptr_nonnull(got = gt_symbols_unxz(packed, section->sh_size, &n));
+    ck_assert_int_eq(memcmp(got, ELFMAG, SELFMAG), 0);
+    free(got);
+    for (size_t cut = 0; cut < section->sh_size; cut++)
+        ck_assert_ptr_null(gt_symbols_unxz(packed, cut, &n));
+    for (size_t i = 0; i < section->sh_size; i++) {
+        packed[i] ^= 1;
+        free(gt_symbols_unxz(packed, section->sh_size, &n));
+        packed[i] ^= 1;
+    }
+    free(packed);
+    gt_elf_close(&e);
 }
 END_TEST
 
@@ -428,6 +460,7 @@ int main(void)
     tcase_add_test(t, stubs);
     tcase_add_test(t, kinds);
     tcase_add_test(t, debug_files);
+    tcase_add_test(t, unpacking);
     tcase_add_test(t, refused);
     tcase_add_test(t, deleted);
     tcase_add_test(t, names);

@@ -102,6 +102,40 @@ START_TEST(bits_turned)
 }
 END_TEST
 
+/* Debug information with bits turned over. It is libdw that reads it. */
+START_TEST(lines_bits_turned)
+{
+    int fd = memory_file();
+    unsigned seed = 42;
+    load(symbol_file("noid/whole.so"));
+    Elf64_Ehdr *h = (Elf64_Ehdr *)whole;
+    const Elf64_Shdr *s = (const Elf64_Shdr *)(whole + h->e_shoff);
+    size_t from = whole_bytes, to = 0;
+    /* .debug_*: what is neither loaded nor symbols nor names */
+    for (unsigned i = 1; i < h->e_shnum; i++)
+        if (s[i].sh_type == SHT_PROGBITS && !(s[i].sh_flags & SHF_ALLOC)) {
+            from = s[i].sh_offset < from ? s[i].sh_offset : from;
+            to = s[i].sh_offset + s[i].sh_size > to ? s[i].sh_offset + s[i].sh_size : to;
+        }
+    ck_assert_uint_lt(from, to);
+    for (int i = 0; i < 500; i++) {
+        uint8_t kept[8];
+        size_t place[8];
+        for (int k = 0; k < 8; k++) {
+            place[k] = from + (size_t)rand_r(&seed) % (to - from);
+            kept[k] = whole[place[k]];
+            if (k <= i % 8)
+                whole[place[k]] ^= (uint8_t)(1u << rand_r(&seed) % 8);
+        }
+        ask(fd, whole_bytes, 1);
+        for (int k = 8; k--;)
+            whole[place[k]] = kept[k];
+    }
+    close(fd);
+    free(whole);
+}
+END_TEST
+
 /* Every field of every section header and of the file's at values that overflow something. */
 START_TEST(fields_at_extremes)
 {
@@ -246,6 +280,7 @@ int main(void)
     tcase_add_loop_test(t, cut_off, 0, 2);
     tcase_add_loop_test(t, bits_turned, 0, 2);
     tcase_add_loop_test(t, fields_at_extremes, 0, 2);
+    tcase_add_test(t, lines_bits_turned);
     tcase_add_test(t, overlapping);
     tcase_add_test(t, one_address);
     suite_add_tcase(s, t);

@@ -4,12 +4,14 @@
  * so a record of device work shows the API call that its id leads to, and durations. The order of
  * lines is that of the text. OWN_KINDS: numbers of kinds to enable, else the usual ones.
  * OWN_EXTERNAL=1: all of it inside one external region. OWN_CLOCK=1: a clock of its own, 3 ticks a
- * nanosecond of the simulated device. OWN_BUFFER: bytes of a buffer, 65536.
+ * nanosecond of the simulated device. OWN_BUFFER: bytes of a buffer, 65536. OWN_CALLBACKS=1:
+ * subscribes to the calls too.
  */
 #include "cupti_own.h"
 #include <cupti.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,8 +154,56 @@ static uint64_t CUPTIAPI ticks(void)
     return device_now() * 3;
 }
 
+/* ---- callbacks: launches, by the runtime's id that the driver's call inside must have too */
+static struct {
+    int runtime, driver, inside, same_id, named, kernels;
+} told;
+static __thread uint32_t open_launch;
+#define LAUNCH_IDS 100000
+static unsigned char launch_id[LAUNCH_IDS];
+
+static void CUPTIAPI called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+                            const void *data)
+{
+    (void)user;
+    const CUpti_CallbackData *d = data;
+    bool runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
+    if (runtime ? cbid != CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000
+                : cbid != CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel)
+        return;
+    if (d->callbackSite == CUPTI_API_EXIT) {
+        if (runtime)
+            open_launch = 0;
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    told.named += d->symbolName && !strcmp(d->symbolName, "saxpy");
+    if (runtime) {
+        told.runtime++;
+        open_launch = d->correlationId;
+        if (d->correlationId < LAUNCH_IDS)
+            launch_id[d->correlationId] = 1;
+    } else {
+        told.driver++;
+        told.inside += open_launch != 0;
+        told.same_id += open_launch == d->correlationId;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void subscribe(void)
+{
+    static CUpti_SubscriberHandle s;
+    need("subscribe", cuptiSubscribe(&s, called, NULL));
+    need("runtime", cuptiEnableDomain(1, s, CUPTI_CB_DOMAIN_RUNTIME_API));
+    need("driver", cuptiEnableCallback(1, s, CUPTI_CB_DOMAIN_DRIVER_API,
+                                       CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
+}
+
 void own_start(void)
 {
+    if (getenv("OWN_CALLBACKS"))
+        subscribe();
     need("callbacks", cuptiActivityRegisterCallbacks(requested, completed));
     if (getenv("OWN_CLOCK")) {
         void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -192,6 +242,8 @@ void own_print(void)
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < pending_count && line_count < LINES; i++) {
         const struct pending *p = &pending[i];
+        told.kernels += !strncmp(p->text, "kernel", 6) && p->correlation < LAUNCH_IDS &&
+                        launch_id[p->correlation];
         const struct call *c = p->correlation < CALLS ? &calls[p->correlation] : NULL;
         const char *name = NULL;
         if (c && c->cbid)
@@ -215,5 +267,9 @@ void own_print(void)
            : buffers   ? "one"
                        : "none",
            clock_reads ? "read" : "unread", (unsigned long long)id);
+    if (getenv("OWN_CALLBACKS"))
+        printf("cupti: launches told %d driver's %d inside %d same id %d of saxpy %d kernels of "
+               "them %d\n",
+               told.runtime, told.driver, told.inside, told.same_id, told.named, told.kernels);
     pthread_mutex_unlock(&lock);
 }

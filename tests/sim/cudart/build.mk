@@ -14,6 +14,7 @@ $(B)/sim/libcudart.so.13: $(RT_OBJ) tests/sim/cudart/cudart.map
 	$(call say,SIM)$(SIM_LINK) -Wl,-soname,libcudart.so.13 -Wl,--version-script=tests/sim/cudart/cudart.map -o $@ $(RT_OBJ) -ldl -pthread
 
 $(B)/sim/gen/cudart_stubs.c: tests/sim/cudart/gen.py
+	$(call need,CUDA_INCLUDE,the CUDA 13 headers,nvidia-cuda-toolkit)
 	$(call say,GEN)python3 $< $(firstword $(CUDA_INCLUDE)) $(@D)
 $(RT_OBJ): $(B)/sim/gen/cudart_stubs.c
 $(B)/sim/obj/cudart/%.o: tests/sim/cudart/%.c
@@ -31,6 +32,7 @@ CUPTI_OBJ := $(patsubst tests/sim/cupti/%.c,$(B)/sim/obj/cupti/%.o,$(wildcard te
 $(B)/sim/libcupti.so.13: $(CUPTI_OBJ) tests/sim/cupti/cupti.map
 	$(call say,SIM)$(SIM_LINK) -Wl,-soname,libcupti.so.13 -Wl,--version-script=tests/sim/cupti/cupti.map -o $@ $(CUPTI_OBJ) -ldl -pthread
 $(B)/sim/gen/cupti_stubs.c: tests/sim/cupti/gen.py
+	$(call need,CUDA_INCLUDE,the CUDA 13 headers,nvidia-cuda-toolkit)
 	$(call say,GEN)python3 $< $(firstword $(CUDA_INCLUDE)) $(@D)
 $(CUPTI_OBJ): $(B)/sim/gen/cupti_stubs.c
 $(B)/sim/obj/cupti/%.o: tests/sim/cupti/%.c
@@ -69,4 +71,5 @@ $(B)/sim/apps/%: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -o $@ $<
 
 .PHONY: sim-apps
+apps: sim-apps
 sim-apps: sim $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad)

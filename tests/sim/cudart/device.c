@@ -4,13 +4,10 @@
 
 RT_API cudaError_t cudaGetDeviceCount(int *count)
 {
-    RT_NO_PARAMS(cudaGetDeviceCount_v3020, RT_NEEDS_NOTHING,
-                 (&(cudaGetDeviceCount_v3020_params){count}));
-    if (!count)
-        return RT_END(CUDA_ERROR_INVALID_VALUE);
-    *count = 0; /* also where there is no driver */
-    CUresult r = rt_driver_init();
-    return RT_END(r ? r : drv.cuDeviceGetCount(count));
+    if (count)
+        *count = 0; /* also where there is no driver */
+    RT_DRIVER(cudaGetDeviceCount, 3020, count);
+    return RT_END(count ? drv.cuDeviceGetCount(count) : CUDA_ERROR_INVALID_VALUE);
 }
 
 RT_API cudaError_t cudaSetDevice(int device)

@@ -11,18 +11,17 @@
 
 struct rt_driver rt_drv[2];
 static PFN_cuGetProcAddress_v12000 lookup;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t opened = PTHREAD_ONCE_INIT, once = PTHREAD_ONCE_INIT;
 static CUresult answer;
 
 struct function {
     const char *name;
-    int version;
-    bool per_thread;
+    int version, pt_version; /* 0: there is no variant */
     size_t at;
 };
 static const struct function functions[] = {
-#define DRV(name, version) {#name, version, false, offsetof(struct rt_driver, name)},
-#define DRV_PT(name, version) {#name, version, true, offsetof(struct rt_driver, name)},
+#define DRV(name, version) {#name, version, 0, offsetof(struct rt_driver, name)},
+#define DRV_PT(name, version, pt) {#name, version, pt, offsetof(struct rt_driver, name)},
 #include "tests/sim/cudart/driver.def"
 };
 
@@ -41,16 +40,27 @@ static void *ask(const char *name, int version, cuuint64_t flags)
     return found;
 }
 
-static void find(void)
+static void open_driver(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (library)
-        lookup = (PFN_cuGetProcAddress_v12000)dlsym(library, "cuGetProcAddress_v2");
+    if (!library)
+        return;
+    lookup = (PFN_cuGetProcAddress_v12000)dlsym(library, "cuGetProcAddress_v2");
+    rt_listen(library);
+}
+
+void rt_driver_open(void)
+{
+    pthread_once(&opened, open_driver);
+}
+
+static void find(void)
+{
+    rt_driver_open();
     if (!lookup) {
         answer = (CUresult)cudaErrorInsufficientDriver;
         return;
     }
-    rt_listen(library);
     void *probe = NULL;
     (void)lookup("", &probe, 0, 0, NULL);
     (void)ask("cuGetProcAddress", 11030, 0);
@@ -62,8 +72,8 @@ static void find(void)
         const struct function *f = &functions[i];
         void *plain = ask(f->name, f->version, CU_GET_PROC_ADDRESS_DEFAULT);
         void *variant = NULL;
-        if (f->per_thread)
-            variant = ask(f->name, f->version, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+        if (f->pt_version)
+            variant = ask(f->name, f->pt_version, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
         if (!plain)
             plain = (void *)lacking;
         if (!variant)

@@ -33,7 +33,7 @@
 
 struct rt_driver {
 #define DRV(name, version) PFN_##name##_v##version name;
-#define DRV_PT(name, version) DRV(name, version)
+#define DRV_PT(name, version, pt) DRV(name, version)
 #include "tests/sim/cudart/driver.def"
 #undef DRV
 #undef DRV_PT
@@ -42,9 +42,11 @@ struct rt_driver {
 extern struct rt_driver rt_drv[2];
 #define drv rt_drv[RT_PT]
 
-/* Finds libcuda.so.1 and its functions and calls cuInit. The first answer stays. */
+/* Opens libcuda.so.1, no more: so that a listener hears of the call that the rest is done in. */
+void rt_driver_open(void);
+/* Finds its functions and calls cuInit. The first answer stays. */
 CUresult rt_driver_init(void);
-/* The driver that was found: whether it announces calls to a listener. */
+/* The driver that was opened: whether it announces calls, and has failures for them. */
 void rt_listen(void *library);
 /* The driver's own look-up; NULL before rt_driver_init. */
 PFN_cuGetProcAddress_v12000 rt_lookup(void);

@@ -23,9 +23,11 @@ static __thread struct {
 /* ---- who listens: the driver's own list, where the driver is the simulated one */
 static void (*_Atomic announce_enter)(struct gtsim_call *);
 static void (*_Atomic announce_leave)(struct gtsim_call *, int);
+static int (*_Atomic failure_of)(const char *);
 
 void rt_listen(void *library)
 {
+    failure_of = (int (*)(const char *))dlsym(library, "gtsim_failure");
     announce_leave = (void (*)(struct gtsim_call *, int))dlsym(library, "gtsim_leave");
     if (announce_leave)
         announce_enter = (void (*)(struct gtsim_call *))dlsym(library, "gtsim_enter");
@@ -134,10 +136,15 @@ CUresult rt_reset_device(void)
 /* ---- around each call */
 CUresult rt_begin(struct gtsim_call *call, enum rt_need need)
 {
-    CUresult r = need == RT_NEEDS_NOTHING ? CUDA_SUCCESS : rt_driver_init();
+    if (need != RT_NEEDS_NOTHING)
+        rt_driver_open();
     void (*enter)(struct gtsim_call *) = announce_enter;
     if (enter)
         enter(call);
+    int (*failure)(const char *) = failure_of;
+    CUresult r = failure ? (CUresult)failure(call->name) : CUDA_SUCCESS;
+    if (!r && need != RT_NEEDS_NOTHING)
+        r = rt_driver_init();
     if (r || need != RT_NEEDS_CONTEXT)
         return r;
     r = (CUresult)atomic_load(&broken);

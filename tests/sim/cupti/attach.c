@@ -19,6 +19,7 @@ static void enter(struct gtsim_call *call)
         runtime_depth++;
     if (cupti_inside)
         return;
+    cupti_read_first();
     call->start_ns = cupti_now(); /* the client's clock, if it has one */
     cupti_inside = 1;
     cupti_call_back(call, CUPTI_API_ENTER);

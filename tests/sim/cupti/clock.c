@@ -37,6 +37,16 @@ void cupti_read_clocks(void)
         last = m;
 }
 
+/* The device's time begins with cuInit; without a moment before the first work there is no line. */
+void cupti_read_first(void)
+{
+    if (!theirs || first.device)
+        return;
+    cupti_lock();
+    cupti_read_clocks();
+    cupti_unlock();
+}
+
 uint64_t cupti_device_time(uint64_t ns)
 {
     if (!theirs)

@@ -77,6 +77,8 @@ uint64_t cupti_now(void);
  */
 void cupti_read_clocks(void);
 uint64_t cupti_device_time(uint64_t ns);
+/* Reads them for the first time if the device had no time yet when the client registered. */
+void cupti_read_first(void);
 void cupti_clock_reset(void);
 
 /* Made at build time (gen.py): "cudaMemcpy_v3020" and the like by number. */

@@ -30,7 +30,8 @@ bool cupti_records_api(enum gtsim_domain domain, uint32_t cbid)
     return cbid < CALLS && atomic_load_explicit(&calls[domain - 1][cbid], memory_order_relaxed);
 }
 
-/* Kinds that are taken; of those from STREAM on there are no records here. */
+/* Kinds that are taken; of those from STREAM on there are no records here. Memory's are refused:
+   their records would have to know the bytes that a free gives back. */
 static bool known(CUpti_ActivityKind kind)
 {
     switch (kind) {
@@ -54,9 +55,6 @@ static bool known(CUpti_ActivityKind kind)
     case CUPTI_ACTIVITY_KIND_MODULE:
     case CUPTI_ACTIVITY_KIND_FUNCTION:
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-    case CUPTI_ACTIVITY_KIND_MEMORY:
-    case CUPTI_ACTIVITY_KIND_MEMORY2:
-    case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
     case CUPTI_ACTIVITY_KIND_JIT:
         return true;
     default:

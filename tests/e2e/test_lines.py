@@ -1,0 +1,133 @@
+"""`report --lines`: files, lines and inlined functions of native stacks, from a saved report, while the
+program is as it was, is stripped, gone, another build, and back in a folder of debug files."""
+import json
+import shutil
+
+import pytest
+
+from conftest import ROOT, execute, load_report, run, tool
+
+CODE = """
+#include <gputally.h>
+static inline __attribute__((always_inline)) void inner(void)
+{
+    gputally_range_push("work");                                  /* line 5 */
+    gputally_range_pop();
+}
+__attribute__((noinline)) void outer(int n)
+{
+    inner();                                                      /* line 10 */
+    __asm__ volatile("" : : "r"(n));
+}
+int main(void)
+{
+    for (int i = 0; i < 3; i++)
+        outer(i);                                                 /* line 16 */
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder with the program, a copy in `kept`, and the report."""
+    folder = tmp_path_factory.mktemp("lines")
+    source, program = folder / "lines.c", folder / "program"
+    source.write_text(CODE)
+    built = execute(["gcc", "-O2", "-g", "-Wl,--build-id", f"-I{ROOT / 'include'}", "-o", program, source, "-ldl"])
+    assert built.returncode == 0, built.stderr
+    done = run(program, options=["-o", folder / "r", "--format", "json", "--with-stack", "1,ranges"], cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "kept").mkdir()
+    shutil.copy(program, folder / "kept")
+    return folder
+
+
+def stack(saved, *options):
+    """The texts of the stack of `work`, innermost first, and what was said."""
+    done = tool("report", "-f", "json", "-g", "stack", *options, saved / "r.json")
+    assert done.returncode == 0, done.stderr
+    rows = [r for r in json.loads(done.stdout)["key_averages"] if r["key"] == "work"]
+    return rows[0]["stack"], done.stderr
+
+
+def has_libdw():
+    return execute(["python3", "-c", "import ctypes; ctypes.CDLL('libdw.so.1')"]).returncode == 0
+
+
+def check_lines(frames):
+    # the stub of the C API is inlined too
+    at = next(i for i, f in enumerate(frames) if f.endswith("lines.c(5): inner (inlined)"))
+    assert frames[at + 1].endswith("lines.c(10): outer")
+    assert frames[at + 2].endswith("lines.c(16): main")
+
+
+def test_without_lines_there_are_names(saved):
+    frames, said = stack(saved)
+    assert frames[:2] == ["outer (program)", "main (program)"]
+    assert said == ""
+    report = load_report(saved)
+    module = next(m for m in report["modules"] if m["path"] == str(saved / "program"))
+    assert len(module["build_id"]) == 40
+
+
+def test_lines(saved):
+    if not has_libdw():
+        pytest.skip("no libdw here")
+    check_lines(stack(saved, "--lines")[0])
+
+
+def test_lines_can_be_saved(saved, tmp_path):
+    if not has_libdw():
+        pytest.skip("no libdw here")
+    again = tmp_path / "again.json"
+    assert tool("report", "--lines", "-o", again, saved / "r.json").returncode == 0
+    done = tool("report", "-f", "json", "-g", "stack", again)
+    rows = [r for r in json.loads(done.stdout)["key_averages"] if r["key"] == "work"]
+    check_lines(rows[0]["stack"])
+
+
+def test_program_stripped_gone_replaced(saved):
+    if not has_libdw():
+        pytest.skip("no libdw here")
+    program = saved / "program"
+    names = ["outer (program)", "main (program)"]
+    try:
+        assert execute(["strip", program]).returncode == 0
+        frames, said = stack(saved, "--lines")
+        assert frames[:2] == names
+        assert "--lines: no debug information of" in said and "program" in said
+        check_lines(stack(saved, "--lines", "--debug-dir", saved / "kept")[0])
+
+        program.unlink()
+        frames, said = stack(saved, "--lines")
+        assert frames[:2] == names
+        assert f"gputally: {program}: not here" in said and "--debug-dir" in said
+        check_lines(stack(saved, "--lines", "--debug-dir", saved / "kept")[0])
+
+        other = "int main(void) { return 0; }"
+        assert execute(["gcc", "-x", "c", "-", "-Wl,--build-id", "-o", program], input=other).returncode == 0
+        frames, said = stack(saved, "--lines")
+        assert frames[:2] == names
+        assert f"gputally: {program}: another build of the module" in said
+        frames, said = stack(saved, "--lines", "--debug-dir", saved / "kept")
+        check_lines(frames)
+        assert "another build" not in said
+    finally:
+        shutil.copy(saved / "kept" / "program", program)
+
+
+def test_debug_dir_without_lines_gives_names(saved, tmp_path):
+    """A report without names: made where the program's file could not be read."""
+    report = load_report(saved)
+    for frame in report["frames"]:
+        frame["function"] = ""
+    bare = tmp_path / "r.json"
+    bare.write_text(json.dumps(report))
+    program = saved / "program"
+    program.rename(saved / "moved")
+    try:
+        assert stack(tmp_path)[0][0].startswith("program+0x")
+        assert stack(tmp_path, "--debug-dir", saved / "kept")[0][:2] == ["outer (program)", "main (program)"]
+    finally:
+        (saved / "moved").rename(program)

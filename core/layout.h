@@ -247,7 +247,7 @@ struct gt_node {
     gt_ref extra;    /* struct gt_extra, 0: none */
     gt_ref op;       /* struct gt_op_stats, 0: none */
     uint32_t python; /* Python frames: id in the slot's trie; 0: none. Immutable like `stack` */
-    uint32_t reserved;
+    uint32_t reserved[1];
     int64_t driver_memory; /* bytes that its calls got from a device's driver, minus given back */
 };
 

@@ -149,7 +149,7 @@ def test_nothing_recorded(app, tmp_path):
     """Silent, but for who wants notes."""
     none = "gputally: nothing recorded: the program and its children made no call of "
     for options, said in (([], ""), (["--log", "2", "-q"], ""),
-                          (["--log", "2"], none + "api cuda itt kokkos nvtx roctx torch (gputally list sources)\n"),
+                          (["--log", "2"], none + "api cublas cuda itt kokkos nvtx roctx torch (gputally list sources)\n"),
                           (["--log", "2", "--sources", "nvtx,itt", "--memory", "1M", "--exclude", "a*"],
                            none + "itt nvtx (gputally list sources) that counts with GPUTALLY_SOURCES=nvtx,itt "
                            "GPUTALLY_EXCLUDE=a*\n")):

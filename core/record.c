@@ -44,10 +44,10 @@ static GT_COLD int push_new(struct gt_thread *t, gt_tag tag, const struct gt_att
 }
 
 /* A call of the same name, from the same place, and no more to it than that. */
-GT_HOT int is_expected(const struct gt_link *c, gt_tag tag, const struct gt_attr *a,
+GT_HOT int is_expected(const struct gt_link *c, gt_tag tag, const char *name,
                        struct gt_stack_ids stack)
 {
-    return c->tag == tag && gt_hot_same(c, a->name) && c->node->stack == stack.native &&
+    return c->tag == tag && gt_hot_same(c, name) && c->node->stack == stack.native &&
            c->node->python == stack.python;
 }
 
@@ -63,7 +63,7 @@ int gt_push_attr(gt_tag tag, const struct gt_attr *a)
     }
     stack = gt_stacks_of(t, &at, a->stack, tag, a->name);
     struct gt_link *last = t->cur->last, *c = last->after;
-    if ((!is_expected(c, tag, a, stack) && !is_expected(c = last, tag, a, stack)) ||
+    if ((!is_expected(c, tag, a->name, stack) && !is_expected(c = last, tag, a->name, stack)) ||
         a->token | (uintptr_t)a->shapes | (uintptr_t)a->overload)
         return push_new(t, tag, a, stack, NULL);
     add_to_node(c->node, a);
@@ -140,39 +140,52 @@ int gt_pop_token(uint32_t group, uint64_t token)
 
 /* ---- calls of an API: nearly all below ranges of others, hardly ever above one another ---- */
 
-/* With stacks, on another clock, or not the expected one. A call right below another of its API is
- * part of what that one does, whose stack it shares. */
-static GT_COLD int push_call_slowly(gt_tag tag, const char *name, const struct gt_regs *at)
+/* Not the expected one. A call right below another of its API is part of what that one does, whose
+ * stack it shares. `t` NULL: the door was shut. */
+static GT_COLD int push_call_slowly(struct gt_thread *t, gt_tag tag, const char *name,
+                                    struct gt_stack_ids stack, const struct gt_regs *at)
 {
     const struct gt_attr a = {.name = name, .scope = GT_SCOPE_FUNCTION, .stack = GT_STACK_BOTH};
-    struct gt_stack_ids stack = {0, 0};
-    struct gt_thread *t = gt_enter();
-    int slow = !t, inner;
-    if (slow && !(t = gt_enter_slow()))
+    if (!t && !(t = gt_enter_slow()))
         return -1;
-    inner = t->top->group == GT_TAG_GROUP(tag);
-    if (slow)
-        return push_new(t, tag, &a, stack, inner ? NULL : at);
-    if (!inner)
-        stack = gt_stacks_of(t, at, a.stack, tag, name);
-    struct gt_link *last = t->cur->last, *c = last->after;
-    if (!is_expected(c, tag, &a, stack) && !is_expected(c = last, tag, &a, stack))
-        return push_new(t, tag, &a, stack, NULL);
-    return gt_hot_open(t, c, tag, 0, 1);
+    return push_new(t, tag, &a, stack, at);
 }
 
-int gt_push_call(gt_tag tag, const char *name)
+/* GPUTALLY_WITH_STACK=0, or not known yet. */
+static __attribute__((noinline)) int push_call_plain(gt_tag tag, const char *name)
 {
     const struct gt_regs at = GT_REGS_OF_CALLER();
-    struct gt_thread *t;
-    if (gt_stack_how[GT_STACK_BOTH] || !(t = gt_enter_if(&gt_fork.go_tsc)))
-        return push_call_slowly(tag, name, &at);
+    const struct gt_stack_ids none = {0, 0};
+    struct gt_thread *t = gt_enter_if(&gt_fork.go_tsc);
+    if (unlikely(!t))
+        return push_call_slowly(gt_enter(), tag, name, none, &at);
     struct gt_link *last = t->cur->last, *c = last->after;
     if (likely((c->tag == tag && gt_hot_same(c, name)) ||
                ((c = last)->tag == tag && gt_hot_same(c, name))))
         return gt_hot_open(t, c, tag, 1, 1);
-    gt_leave(t);
-    return push_call_slowly(tag, name, &at);
+    return push_call_slowly(t, tag, name, none, NULL);
+}
+
+int gt_push_call(gt_tag tag, const char *name)
+{
+    uint32_t how = gt_stack_how[GT_STACK_BOTH];
+    if (unlikely(!how))
+        return push_call_plain(tag, name);
+    const struct gt_regs at = GT_REGS_OF_CALLER();
+    struct gt_stack_ids stack = {0, 0};
+    struct gt_thread *t = gt_enter();
+    if (unlikely(!t))
+        return push_call_slowly(NULL, tag, name, stack, &at);
+    if (likely(t->top->group != GT_TAG_GROUP(tag))) {
+        if (unlikely(how & GT_STACK_FILTERED))
+            stack = gt_stacks_of(t, &at, GT_STACK_BOTH, tag, name);
+        else
+            stack = gt_stacks_get(t, &at, how);
+    }
+    struct gt_link *last = t->cur->last, *c = last->after;
+    if (!is_expected(c, tag, name, stack) && !is_expected(c = last, tag, name, stack))
+        return push_call_slowly(t, tag, name, stack, NULL);
+    return gt_hot_open(t, c, tag, 0, 1);
 }
 
 static GT_COLD int pop_call_slowly(struct gt_thread *t, uint32_t group, uint64_t bytes,

@@ -89,10 +89,6 @@ uint32_t gt_python_frames(const struct gt_python *p, void *state, struct gt_trie
 
 /* ---- python_code.c ---- */
 
-/* A number that tells a code object from another one that may come to lie at the same place: equal
- * for two of them only if they have the same file, name and lines. Never 0. */
-static inline uint64_t gt_python_stamp(const struct gt_python_layout *l, const char *code);
-
 /* A code object and key, and what they are in the trie: one slot's. */
 struct gt_python_known {
     const char *code;
@@ -111,39 +107,5 @@ uint64_t gt_python_pc(const struct gt_python *p, const char *code, uint64_t key,
  * co_linetable, co_lnotab before 3.10, n bytes long. Pure. */
 uint32_t gt_python_line(unsigned minor, const unsigned char *table, size_t n, int64_t first_line,
                         int64_t at);
-
-/* ---- inline ---- */
-
-/* Of a str before 3.12: it may have been freed, and another text lie at the same place. Its length
- * and its last eight bytes; of a short one these reach into its head, which is as good. */
-static inline uint64_t gt_python_str_stamp(const struct gt_python_layout *l, const char *str)
-{
-    const uint32_t both = GT_PYTHON_STR_COMPACT | GT_PYTHON_STR_ASCII;
-    uint32_t state = gt_python_u32(str, GT_PYTHON_STR_STATE);
-    uint64_t length = gt_python_u64(str, GT_PYTHON_SIZE), end = length;
-
-    if (likely((state & both) == both))
-        end += l->ascii;
-    else if (state & GT_PYTHON_STR_COMPACT)
-        end = l->compact + (length << (GT_PYTHON_STR_KIND(state) >> 1));
-    else /* its text lies elsewhere; made in ways that are long deprecated */
-        end = GT_PYTHON_STR_STATE;
-    return gt_python_u64(str, end - 8) ^ length << 24 ^ gt_python_u64(str, GT_PYTHON_STR_HASH);
-}
-
-static inline uint64_t gt_python_stamp(const struct gt_python_layout *l, const char *code)
-{
-    const char *file = gt_python_pointer(code, l->file), *name = gt_python_pointer(code, l->name);
-    uint64_t stamp = (uint64_t)(uintptr_t)file * 3 + (uint64_t)(uintptr_t)name * 5;
-
-    if (l->version) { /* 3.12 and later number their code objects */
-        stamp ^= (uint64_t)gt_python_u32(code, l->version) << 32;
-    } else {
-        stamp += gt_python_u64(code, l->lines) * 9 + gt_python_u32(code, l->first_line);
-        stamp ^= gt_python_str_stamp(l, file) * UINT64_C(0x9e3779b97f4a7c15);
-        stamp += gt_python_str_stamp(l, name) * UINT64_C(0xff51afd7ed558ccd);
-    }
-    return stamp ? stamp : 1;
-}
 
 #endif

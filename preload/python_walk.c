@@ -8,6 +8,7 @@
  * and instruction it is the same line of the same text all the same. */
 #include "preload/python.h"
 #include "preload/python_rows.h"
+#include "preload/python_stamp.h"
 
 enum { DEPTH = 512, KNOWN = 256 };
 

@@ -74,6 +74,8 @@ void gt_missing_tell(const struct gt_model *m, const struct gt_write_options *o)
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (o->group_by & groups[i].by && !any(m, groups[i].has))
             fprintf(stderr, "gputally: --group-by %s: %s\n", groups[i].word, groups[i].what);
+    if (o->device && !any(m, device_times))
+        fprintf(stderr, "gputally: --metric device: no device times recorded\n");
     for (size_t i = 0; i < sizeof sorts / sizeof *sorts; i++)
         if (o->sort_by && strstr(o->sort_by, sorts[i].part) && !any(m, sorts[i].has))
             fprintf(stderr, "gputally: --sort-by %s: %s\n", o->sort_by, sorts[i].what);

@@ -16,7 +16,7 @@
 
 enum { ROUNDS = 41, CALLS = 2000 /* a batch */, MAX = 256 };
 
-#define TAG GT_TAG(GT_SOURCE_API, 0, 0)
+#define TAG GT_TAG(GT_SOURCE_CUDA, 0, 0)
 #define NOINLINE __attribute__((noipa))
 #define BARRIER __asm__ volatile("" ::: "memory")
 
@@ -29,8 +29,8 @@ typedef void hook_fn(void);
 
 static NOINLINE void ours(void)
 {
-    gt_push_attr(TAG, &(struct gt_attr){.name = "cudaLaunchKernel", .stack = GT_STACK_BOTH});
-    gt_pop(GT_TAG_GROUP(TAG));
+    gt_push_call(TAG, "cudaLaunchKernel");
+    gt_pop_call(GT_TAG_GROUP(TAG), 0, 0);
 }
 
 static uint32_t number(void **pcs, int n)
@@ -60,7 +60,7 @@ static NOINLINE void unw(void)
     void *pcs[MAX];
     sink = number(pcs, unw_backtrace(pcs, MAX));
     gt_push_attr(TAG, &(struct gt_attr){.name = "cudaLaunchKernel"});
-    gt_pop(GT_TAG_GROUP(TAG));
+    gt_pop_call(GT_TAG_GROUP(TAG), 0, 0);
 }
 
 /* ---- stacks ---- */

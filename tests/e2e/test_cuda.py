@@ -5,6 +5,8 @@ import pytest
 
 from conftest import APPS, SAN, Expected, counts, execute, load_report, run, tool
 
+# AddressSanitizer's dlopen does not know the program's own path of libraries
+STUB = {"LD_LIBRARY_PATH": str(APPS / "cuda")}
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
 
@@ -40,7 +42,7 @@ def test_bytes_and_failures(app, both):
 @pytest.mark.parametrize("internal", ["0", "1"])
 def test_the_right_variant_each_time(app, both, internal):
     """Names, versions, per-thread streams, empty and missing names, no status: `both` compares what the driver saw."""
-    bare, under_run, plain = both(app("cuda_proc"), "proc", env={"STUB_INTERNAL": internal})
+    bare, under_run, plain = both(app("cuda_proc"), "proc", env=dict(STUB, STUB_INTERNAL=internal))
     seen = [line.split(": ", 1) for line in bare.stdout.splitlines() if ", call " in line]
     want = {}
     for _, what in seen:
@@ -56,7 +58,7 @@ def test_the_right_variant_each_time(app, both, internal):
 @pytest.mark.san
 def test_closed_and_opened_elsewhere(app, both):
     """`both` compares that the driver was really gone, and which life of it was called."""
-    bare, under_run, plain = both(app("cuda_proc"), "reload")
+    bare, under_run, plain = both(app("cuda_proc"), "reload", env=STUB)
     assert bare.stdout.count("gone") == 4 and bare.stdout.count("another place") >= 2
     for done in (under_run, plain):
         assert counts(load_report(done.folder)) == {"cuLaunchKernel": 4, "cuMemFree": 4, "cuCtxSynchronize": 2}
@@ -68,7 +70,7 @@ def test_linked_into_a_plugin(app, both, mode):
     """Each life of the plugin has a driver of its own, at another place; RTLD_DEEPBIND would bind it past us."""
     if mode == "deepbind" and SAN:
         pytest.skip("sanitizers refuse RTLD_DEEPBIND")
-    bare, under_run, plain = both(app("cuda_proc"), mode, env={"GPUTALLY_SOURCES": "cuda"})
+    bare, under_run, plain = both(app("cuda_proc"), mode, env=dict(STUB, GPUTALLY_SOURCES="cuda"))
     assert bare.stdout == "plugin: cuLaunchKernel, call 1, gave 0\ngone\n" * 3
     for done in (under_run, plain):
         assert counts(load_report(done.folder)) == {"cuLaunchKernel": 3}
@@ -82,7 +84,7 @@ def test_an_old_driver(app, both):
 
 
 def test_what_the_driver_looks_up_is_its_own(app, both):
-    bare, under_run, plain = both(app("cuda_proc"), "inside")
+    bare, under_run, plain = both(app("cuda_proc"), "inside", env=STUB)
     assert "the driver finds its own" in bare.stdout
     for done in (under_run, plain):
         assert counts(load_report(done.folder)) == {"cuCtxSynchronize": 1}
@@ -92,7 +94,7 @@ def test_what_the_driver_looks_up_is_its_own(app, both):
                                           ("paused", {"cuMemFree": 1, "cuEventRecord": 1})])
 def test_the_program_says_when(app, both, window, want):
     """cuProfilerStop pauses, once; cuProfilerStart resumes, and opens a window that waits for that."""
-    _, under_run, plain = both(app("cuda_proc"), "profiler", env={"GPUTALLY_WINDOW": window})
+    _, under_run, plain = both(app("cuda_proc"), "profiler", env=dict(STUB, GPUTALLY_WINDOW=window))
     for done in (under_run, plain):
         assert counts(load_report(done.folder)) == want
 
@@ -109,7 +111,7 @@ def test_no_driver(app, both):
 
 @pytest.mark.san
 def test_calls_at_the_very_end(app, both):
-    bare, under_run, plain = both(app("cuda_proc"), "late")
+    bare, under_run, plain = both(app("cuda_proc"), "late", env=STUB)
     assert bare.returncode == 3 and bare.stdout.count("cuMemFree_v2") == 4
     for done in (under_run, plain):
         report = load_report(done.folder)

@@ -72,9 +72,10 @@ def test_four_threads_of_three_streams(sim, program, both, way, launches):
     report = load_report(under_run.folder)
     check_sums(report)
     got = kernels(report)
-    assert got[FILL] == (12, 120) and got["add_5us"] == (12 * launches, 60 * launches)
     per_thread = [r for r in report["call_tree"] if re.fullmatch(r"thread \d", r["key"])]
-    assert [r["device_ns"] for r in per_thread] == [3 * (10 + 5 * launches + 1) * 1000] * 4
+    want = {FILL: (12, 120), "add_5us": (12 * launches, 60 * launches)}
+    ns = 3 * (10 + 5 * launches + 1) * 1000
+    assert {k: got[k] for k in want} == want and [r["device_ns"] for r in per_thread] == [ns] * 4
     copies = [r for r in report["key_averages"] if r["key"].startswith("Memcpy DtoH")]
     assert [(r["count"], r["bytes"]) for r in copies] == [(12, 12 * 256 * 4)]
 
@@ -83,7 +84,7 @@ def test_four_threads_of_three_streams(sim, program, both, way, launches):
 def test_a_program_that_uses_cupti_itself(sim, program, both, name, tmp_path):
     """Its records, which it prints, are those that it gets alone; ours are those without it."""
     bare, under_run, plain = both(program(name), env=sim)
-    assert len(bare.stdout.splitlines()) > 300
+    assert len(bare.stdout.splitlines()) > 80
     done = execute([GPUTALLY, "run", "-q", "-o", "alone", "--", program(name.replace("_cupti", ""))], cwd=tmp_path, env=clean_env(**sim))
     assert done.returncode == 0, done.stderr
     alone = kernels(json.loads((tmp_path / "alone.json").read_text()))

@@ -1,6 +1,7 @@
 """Stacks in reports: of a C program, of Python, joined; in every view that shows them or leaves them out."""
 import csv
 import io
+import json
 import os
 import re
 import subprocess
@@ -111,6 +112,23 @@ def test_tree_and_flame_graph(saved):
     assert ends >= {";".join([main, work, "outer", part, "inner"]), ";".join([main, part, "inner"])}
     plain = parse(view(saved, "-f", "folded"))
     assert abs(sum(map(int, folded.values())) - sum(map(int, plain.values()))) <= len(folded)
+
+
+def test_device_time_of_a_list_of_events(tmp_path):
+    """What each operator launched itself, below its frames."""
+    def event(name, start, end, us, *stack):
+        return {"name": name, "start_us": start, "end_us": end, "stack": list(stack), "kernels": [{"duration_us": us}]}
+    path = tmp_path / "events.json"
+    path.write_text(json.dumps({"format": "gputally-events", "version": 1, "use_device": "cuda", "events": [
+        event("a", 0, 100, 500, "f", "main"), event("b", 10, 30, 70, "g", "f", "main"), event("b", 40, 50, 7, "f", "main"),
+        event("b", 60, 70, 1, "f", "main")]}))
+    assert parse(view(path, "-f", "folded", "--metric", "device", "-g", "stack")) == {
+        "main;f;a": "500", "main;f;a;g;b": "70", "main;f;a;b": "8"}
+    assert parse(view(path, "-f", "folded", "--metric", "device")) == {"a": "500", "a;b": "78"}
+    assert parse(view(path, "-f", "folded", "-g", "stack")) == {"main;f;a": "60", "main;f;a;g;b": "20", "main;f;a;b": "20"}
+    path.write_text(path.read_text().replace('"duration_us"', '"duration_us": 0, "was"'))
+    done = tool("report", path, "-f", "folded", "--metric", "device")
+    assert (done.stdout, done.stderr) == ("", "gputally: --metric device: no device times recorded\n")
 
 
 def test_options_that_can_not_be(saved):

@@ -226,7 +226,7 @@ API(int, walk_lines, (const char *code, int bytes, int *bad))
 }
 
 /* The raw walk, the least that any capture has to do: thread state, frames, code, instruction. */
-static __attribute__((noinline)) unsigned raw(void)
+static __attribute__((noipa)) unsigned raw(void)
 {
     const struct gt_python_layout *l = &gt_python.layout;
     const char *frame;

@@ -289,6 +289,14 @@ def reuse():
     for i in range(100):
         exec(compile("def f():\n" + "\n" * (i % 3) + "  check('lines')\nf()", "t.py", "exec"),
              {"check": check})
+    for i in range(200):  # equal but for the place of a line
+        blank = "\n" * (i % 3)
+        exec(compile("def f():\n" + blank + "  check('moved')\n" + "\n" * (2 - i % 3) + "f()", "v.py",
+                     "exec"), {"check": check})
+    for i in range(200):
+        blank = "\n" * (i % 3)
+        eval(compile("(" + blank + "check('moved too')" + "\n" * (2 - i % 3) + ")", "w.py", "eval"),
+             {"check": check})
     for i in range(100):
         exec(compile("def g%d():\n  check('names')\ng%d()" % (i, i), "u.py", "exec"),
              {"check": check})

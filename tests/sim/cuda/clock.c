@@ -43,8 +43,22 @@ uint64_t sim_clock(void)
     return wall ? realtime() : atomic_load_explicit(&virtual_ns, memory_order_acquire);
 }
 
+/* 0: this thread has not looked at it yet */
+static __thread uint64_t thread_ns;
+
+uint64_t sim_host_clock(void)
+{
+    if (wall)
+        return realtime();
+    if (!thread_ns)
+        thread_ns = sim_clock();
+    return thread_ns;
+}
+
 void sim_wait_until(uint64_t ns)
 {
+    if (sim_host_clock() < ns)
+        thread_ns = ns;
     if (wall) {
         struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
@@ -61,8 +75,11 @@ CUresult sim_poll_answer(uint64_t ns)
 {
     if (sim_clock() >= ns)
         return CUDA_SUCCESS;
-    if (!wall)
+    if (!wall) {
+        sim_host_clock();
+        thread_ns += poll_ns;
         atomic_fetch_add(&virtual_ns, poll_ns);
+    }
     return CUDA_ERROR_NOT_READY;
 }
 

@@ -15,12 +15,16 @@
  * With GTSIM_CLOCK=wall it is CLOCK_REALTIME itself and a call that waits really sleeps until then.
  * The durations are the same, exact ones in both.
  *
- * An activity starts at the latest of: the clock when it was put into its stream, the end of what
- * is before it there (legacy and per-thread default streams as documented for CUDA), the events
- * that the stream waits for. Streams never slow one another down. Its work on memory is done in the
- * call that puts it there; only its times are later. kernel: GTSIM_DURATIONS="name=ns,..." else the
- * name's end (..._20us, _500ns, _3ms) else GTSIM_KERNEL_NS (10000) copy: bytes / GTSIM_COPY_BPNS
- * (16 bytes a ns, so 16 GB/s), at least 1000 ns;   set: the same at 4 times that
+ * Each thread has such a clock of its own, which begins with the common one at its first call: what
+ * another thread waits for does not come between two calls of this one. The common one is the
+ * latest of all.
+ *
+ * An activity starts at the latest of: the thread's clock when it was put into its stream, the end
+ * of what is before it there (legacy and per-thread default streams as documented for CUDA), the
+ * events that the stream waits for. Streams never slow one another down. Its work on memory is done
+ * in the call that puts it there; only its times are later. kernel: GTSIM_DURATIONS="name=ns,..."
+ * else the name's end (..._20us, _500ns, _3ms) else GTSIM_KERNEL_NS (10000) copy: bytes /
+ * GTSIM_COPY_BPNS (16 bytes a ns, so 16 GB/s), at least 1000 ns;   set: the same at 4 times that
  *
  * Threads. Any function may be called from any thread. The listener's functions are called on the
  * thread that made the API call, with no lock of the driver held: they may call the driver. What

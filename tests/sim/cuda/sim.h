@@ -51,6 +51,8 @@ const struct gtsim_listener *sim_listener(void);
 /* clock.c */
 void sim_clock_start(void);
 uint64_t sim_clock(void);
+/* The calling thread's: what others wait for does not turn it. */
+uint64_t sim_host_clock(void);
 void sim_wait_until(uint64_t ns);      /* without the lock */
 CUresult sim_poll_answer(uint64_t ns); /* SUCCESS if the clock has reached it, else NOT_READY */
 void sim_push(const struct gtsim_activity *a); /* under the lock */

@@ -75,7 +75,7 @@ static bool blocking(const struct CUstream_st *s)
 
 uint64_t sim_stream_ready(CUstream s)
 {
-    uint64_t ready = later(sim_clock(), s->end_ns);
+    uint64_t ready = later(sim_host_clock(), s->end_ns);
 
     if (s->legacy)
         return later(ready, s->context->blocking_ns);

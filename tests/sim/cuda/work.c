@@ -88,7 +88,7 @@ uint64_t sim_perform(CUstream s, const struct sim_work *w, const uint64_t *start
                                .async = !wait};
 
     pthread_mutex_lock(&sim_lock);
-    a.queued_ns = sim_clock();
+    a.queued_ns = sim_host_clock();
     a.start_ns = a.end_ns = start_ns ? *start_ns : sim_stream_ready(s);
     if (node) {
         a.graph_id = node->graph->id;

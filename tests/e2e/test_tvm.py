@@ -202,6 +202,26 @@ WRITTEN = ["-o", "x", "-f", "json,tvm,tvm-csv,folded", "--sources=all"]
 SOURCES = {"nvtx", "api", "itt", "kokkos", "roctx"}
 
 
+def whatever_stack(tree):
+    """Places that differ in nothing but the stacks they were called with are one, where the first of them is."""
+    out, at, where = [], {}, {}
+    for r in tree:
+        parent = where.get(r["parent"])
+        which = (parent, *(str(r.get(n)) for n in ("process", "thread", "key", "domain", "source", "kind", "category", "shapes",
+                                                   "overload", "scope", "device", "folded")))
+        if which not in at:
+            at[which] = len(out)
+            out.append(dict(r, parent=parent))
+        else:
+            into = out[at[which]]
+            for n in ("count", "self_ns", "total_ns", "failed", "bytes", "flops", "self_device_ns", "device_ns", "cpu_memory",
+                      "self_cpu_memory", "device_memory", "self_device_memory"):
+                if n in r:
+                    into[n] = into.get(n, 0) + r[n]
+        where[r["id"]] = at[which]
+    return out
+
+
 def written(folder, sources):
     """What a run wrote: TVM loads it and prints what we print, by all ways; from what TVM writes we print the same
     again, and all numbers come back. Gives the calls."""
@@ -219,7 +239,7 @@ def written(folder, sources):
     assert (folder / "x.tvm.csv").read_bytes().decode() == ours(folder / "x.json", "-f", "tvm-csv")
 
     # a row for each place of the call tree that was reached, its self time in µs to the ns
-    places = [r for r in native["call_tree"] if r["kind"] in ("range", "async") and r["count"]]
+    places = [r for r in whatever_stack(native["call_tree"]) if r["kind"] in ("range", "async") and r["count"]]
     calls = json.loads(text)["calls"]
     assert len(calls) == len(places) > 0
     for row, place in zip(calls, places):

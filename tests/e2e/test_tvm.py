@@ -214,6 +214,8 @@ def whatever_stack(tree):
             out.append(dict(r, parent=parent))
         else:
             into = out[at[which]]
+            into["min_ns"], into["max_ns"] = min(into["min_ns"], r["min_ns"]), max(into["max_ns"], r["max_ns"])
+            into["sumsq_ns2"] += r["sumsq_ns2"]
             for n in ("count", "self_ns", "total_ns", "failed", "bytes", "flops", "self_device_ns", "device_ns", "cpu_memory",
                       "self_cpu_memory", "device_memory", "self_device_memory"):
                 if n in r:

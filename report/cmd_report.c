@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void help(FILE *to)
@@ -49,7 +50,9 @@ static void help(FILE *to)
         "      --no-sort         tvm-table: rows as they came\n"
         "      --no-aggregate    tvm-table: a row a place in the call tree\n"
         "      --no-col-sums     tvm-table: no row of sums\n"
-        "      --lines           native frames with file and line, and inlined functions\n"
+        "      --lines           native frames with file and line, and inlined functions; alone: "
+        "as\n"
+        "                        --stack both\n"
         "      --debug-dir DIR   looks there too for modules and debug files; may be repeated\n"
         "  -o, --output FILE     write there instead of standard output\n"
         "      --force           replace FILE if it exists\n"
@@ -177,6 +180,7 @@ static int parse(int argc, char **argv, struct request *q)
     const char *tvm = NULL;   /* likewise, of tvm-table alone */
     const char *stack = NULL, *metric = NULL;
     char *end;
+    struct stat st;
     unsigned by;
     int c, limited = 0;
     optind = 1;
@@ -253,6 +257,10 @@ static int parse(int argc, char **argv, struct request *q)
             q->lines = 1;
             break;
         case 'D':
+            if (stat(optarg, &st) || !S_ISDIR(st.st_mode)) {
+                fprintf(stderr, "gputally: --debug-dir %s: not a folder\n", optarg);
+                return 2;
+            }
             gt_mem_grow(&q->folders, &q->folder_room, q->folder_count, sizeof *q->folders);
             q->folders[q->folder_count++] = optarg;
             break;
@@ -305,6 +313,12 @@ static int parse(int argc, char **argv, struct request *q)
     if (stack && q->writer->bit & (GT_FORMAT_TVM | GT_FORMAT_TVM_CSV | GT_FORMAT_TVM_TABLE)) {
         fprintf(stderr, "gputally: %s: TVM's forms have no stacks\n", stack);
         return 2;
+    }
+    /* who wants lines wants to see them; JSON has all stacks beside its rows */
+    if (q->lines && !stack && !(q->options.group_by & GT_BY_NOTHING) &&
+        q->writer->bit & (GT_FORMAT_TABLE | GT_FORMAT_CSV | GT_FORMAT_TREE | GT_FORMAT_FOLDED)) {
+        q->options.group_by |= GT_BY_STACK;
+        q->form = GT_STACK_JOINED;
     }
     if (metric && q->writer->bit != GT_FORMAT_FOLDED) {
         fprintf(stderr, "gputally: --metric is for --format folded\n");

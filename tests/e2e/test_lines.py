@@ -77,6 +77,23 @@ def test_lines(saved):
     check_lines(stack(saved, "--lines")[0])
 
 
+@pytest.mark.parametrize("form", ["table", "csv", "tree", "folded"])
+def test_lines_alone_shows_the_stacks(saved, form):
+    if not has_libdw():
+        pytest.skip("no libdw here")
+    alone = tool("report", "--lines", "-f", form, saved / "r.json")
+    asked = tool("report", "--lines", "--stack", "both", "-f", form, saved / "r.json")
+    assert "lines.c(10):" in alone.stdout
+    assert (alone.returncode, alone.stdout, alone.stderr) == (0, asked.stdout, asked.stderr)
+
+
+def test_debug_dir_that_is_none(saved):
+    for folder in (saved / "nowhere", saved / "lines.c"):
+        done = tool("report", "--lines", "--debug-dir", folder, saved / "r.json")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"gputally: --debug-dir {folder}: not a folder\n"
+
+
 def test_lines_can_be_saved(saved, tmp_path):
     if not has_libdw():
         pytest.skip("no libdw here")

@@ -216,7 +216,8 @@ static int parse(int argc, char **argv, struct request *q)
             break;
         case 'g':
             if (gt_group_parse(optarg, &by, &bad)) {
-                fprintf(stderr, "gputally: --group-by %s: there is %s\n", bad, gt_group_names);
+                fprintf(stderr, "gputally: --group-by %s: there is %s stack:N\n", bad,
+                        gt_group_names);
                 return 2;
             }
             if (by & GT_BY_STACK)

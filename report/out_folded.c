@@ -1,6 +1,6 @@
-/* CPU self time (or the device time that each range launched) by call path, `root;…;leaf N` with
- * whole µs, as flame graphs take it and PyTorch's export_stacks writes it. Equal paths of all
- * threads and processes are one line. Walks without recursion. See writer.h. */
+/* CPU self time (or the device time that each range launched, its kernels below it) by call path,
+ * `root;…;leaf N` with whole µs, as flame graphs take it and PyTorch's export_stacks writes it.
+ * Equal paths of all threads and processes are one line. Walks without recursion. See writer.h. */
 #include "core/layout.h"
 #include "report/arrange.h"
 #include "report/mem.h"
@@ -97,25 +97,46 @@ static void line(const struct gt_model *m, const struct paths *t, size_t leaf, u
     gt_sink_text(s, "\n");
 }
 
+/* The time of a kernel is the call's that launched it, too: it moves from the call's path to one
+ * below, so that all paths together stay what was launched. */
+static void move_down(struct paths *t, uint32_t from, int64_t *left, const struct gt_row *kernel)
+{
+    int64_t ns = kernel->self_device_ns < *left ? kernel->self_device_ns : *left;
+    if (!from || ns <= 0)
+        return;
+    *left -= ns;
+    t->all[from - 1].self_ns -= ns;
+    struct path *p = &t->all[below(t, from, kernel->label) - 1];
+    p->self_ns = gt_add(p->self_ns, ns);
+}
+
 static void write_folded(const struct gt_model *m, int device, struct gt_sink *s)
 {
     struct paths t = {.room = 64, .hash_size = 256};
-    uint32_t *of = gt_mem_new(m->row_count, sizeof *of); /* of a row: 1 + path */
+    uint32_t *of = gt_mem_new(m->row_count, sizeof *of);    /* of a row: 1 + path */
+    int64_t *left = gt_mem_new(m->row_count, sizeof *left); /* of a row: what no kernel took */
     uint32_t *stack = gt_mem_new(DEEPEST + 1, sizeof *stack);
     t.all = gt_mem_new(t.room, sizeof *t.all);
     t.hash = gt_mem_new(t.hash_size, sizeof *t.hash);
     for (size_t i = 0; i < m->row_count; i++) {
         const struct gt_row *r = &m->rows[i];
-        if (r->kind != GT_KIND_RANGE || r->device != GT_CPU)
+        if (r->kind != GT_KIND_RANGE)
             continue;
+        if (r->device != GT_CPU) {
+            if (device && r->parent >= 0 && m->rows[r->parent].device == GT_CPU)
+                move_down(&t, of[r->parent], &left[r->parent], r);
+            continue;
+        }
         of[i] = below(&t, r->parent >= 0 ? of[r->parent] : 0, r->label);
         struct path *p = &t.all[of[i] - 1];
-        p->self_ns = gt_add(p->self_ns, device ? r->self_device_ns : r->self_ns);
+        left[i] = device ? r->self_device_ns : r->self_ns;
+        p->self_ns = gt_add(p->self_ns, left[i]);
     }
     for (size_t i = 0; i < t.count; i++)
         if (t.all[i].self_ns >= 1000)
             line(m, &t, i, stack, s);
     free(of);
+    free(left);
     free(stack);
     free(t.all);
     free(t.hash);

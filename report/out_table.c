@@ -371,7 +371,7 @@ static void note_stacks(const int64_t *lost, struct gt_sink *s)
 /* What the table can't say; nothing when all is well. */
 static void notes(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
 {
-    int64_t lost[GT_LOST_INDICES] = {0}, marks = 0, samples = 0;
+    int64_t lost[GT_LOST_INDICES] = {0}, marks = 0, samples = 0, leaked = 0;
     int approximate = 0, full = 0;
     for (size_t i = 0; i < m->process_count; i++) {
         for (size_t k = 0; k < GT_LOST_INDICES; k++)
@@ -384,9 +384,12 @@ static void notes(const struct gt_model *m, const struct gt_write_options *o, st
             marks = gt_add(marks, m->rows[i].count);
         else if (m->rows[i].kind == GT_KIND_COUNTER)
             samples = gt_add(samples, m->rows[i].values.count);
+        leaked = gt_add(leaked, m->rows[i].leaked);
     }
     note(s, marks, "mark", "marks");
     note(s, samples, "counter sample", "counter samples");
+    note(s, leaked, "byte of a device's memory never freed (leaked, in JSON)",
+         "bytes of devices' memory never freed (leaked, in JSON)");
     note_open(m, s);
     note(s, lost[GT_LOST_INDEX_left_open], "range was open when its thread ended",
          "ranges were open when their threads ended");

@@ -39,6 +39,17 @@ def check_sums(report):
     assert (lost["unattributed"], lost["device_records"], lost["unfinished"]) == (0, 0, 0)
 
 
+def check_folded(folder, report):
+    """Each kernel below the call that launched it, and all together what the rows have (here whole microseconds)."""
+    path, = folder.glob("*.json")
+    lines = execute([GPUTALLY, "report", path, "-f", "folded", "--metric", "device"]).stdout.splitlines()
+    times = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
+    assert times["main;launch;cudaLaunchKernel;cuLaunchKernel;saxpy"] == 10
+    assert times["main;streams;cudaLaunchKernel;cuLaunchKernel;scale_20us"] == 60
+    assert "main;launch;cudaLaunchKernel;cuLaunchKernel" not in times
+    assert sum(times.values()) * 1000 == sum(r["self_device_ns"] for r in device_rows(report))
+
+
 def kernels(report):
     return {r["key"]: (r["count"], r["self_device_time_total"]) for r in report["key_averages"]
             if r["device_type"] == "CUDA"}
@@ -50,6 +61,7 @@ def test_every_kernel_below_its_range(sim, program, both, way):
     for done in (under_run, plain):
         report = load_report(done.folder)
         check_sums(report)
+        check_folded(done.folder, report)
         got = kernels(report)
         assert {k: got[k] for k in KERNELS} == KERNELS and got["scale_20us"] == SCALED[way]
         assert all(bool(r.get("is_legacy")) == (way == "events") for r in device_rows(report))

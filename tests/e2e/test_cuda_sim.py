@@ -223,6 +223,8 @@ def test_memory_that_stays(sim, tmp_path):
     again = tool("report", path, "--format", "json", cwd=tmp_path)
     assert json.loads(again.stdout)["call_tree"] == report["call_tree"]
     assert json.loads(again.stdout)["device_metrics"] == report["device_metrics"]
+    note = "1024 bytes of devices' memory never freed (leaked, in JSON)\n"
+    assert note in tool("report", path, cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("name, peak, blocks", [("saxpy", 12000, 3), ("memory", 6144, 5), ("threads", None, 12)])
@@ -234,6 +236,7 @@ def test_memory_is_given_back(sim, program, tmp_path, name, peak, blocks):
     assert (got["live (bytes)"], got["allocations"], got["frees"]) == (0, blocks, blocks)
     assert peak in (got["peak (bytes)"], None)
     assert not any("leaked" in r for r in report["call_tree"])
+    assert "never freed" not in tool("report", *tmp_path.glob("*.json"), cwd=tmp_path).stdout
     assert sum(r.get("self_driver_memory", 0) for r in report["call_tree"]) == 0
     if name == "saxpy":
         by_chain = {chain(report, r): r.get("driver_memory", 0) for r in report["call_tree"]}

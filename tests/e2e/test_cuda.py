@@ -41,7 +41,7 @@ def test_bytes_and_failures(app, both):
 @pytest.mark.san
 @pytest.mark.parametrize("internal", ["0", "1"])
 def test_the_right_variant_each_time(app, both, internal):
-    """Names, versions, per-thread streams, empty and missing names, no status: `both` compares what the driver saw."""
+    """Case 6: names, versions, per-thread streams, empty and missing names, no status: `both` compares what the driver saw."""
     bare, under_run, plain = both(app("cuda_proc"), "proc", env=dict(STUB, STUB_INTERNAL=internal))
     seen = [line.split(": ", 1) for line in bare.stdout.splitlines() if ", call " in line]
     want = {}

@@ -60,6 +60,13 @@ $(B)/sim/apps/cupti_own.o: tests/sim/cuda_apps/cupti_own.c tests/sim/cuda_apps/c
 $(B)/sim/apps/cupti_bad: tests/sim/cuda_apps/cupti_bad.c $(B)/sim/libcupti.so.13 $(B)/sim/libcuda.so.1
 	@mkdir -p $(@D)
 	$(call say,SIM)$(CC) $(SIM_CFLAGS) -o $@ $< -L$(B)/sim -l:libcupti.so.13 -l:libcuda.so.1
+# clients of the driver, which need no nvcc
+$(B)/sim/apps/cases: tests/sim/cuda_apps/cases.cpp $(B)/sim/apps/cases_plugin.so $(B)/sim/demo/train.cubin $(B)/sim/demo/kernels.so
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CXX) -std=c++17 -D_GNU_SOURCE $(WARN) $(addprefix -isystem ,$(NVTX_INCLUDE) $(CUDA_INCLUDE)) -O1 -g -MMD -MP -MF $@.d -o $@ $< -pthread -ldl
+$(B)/sim/apps/cases_plugin.so: tests/sim/cuda_apps/cases_plugin.c $(B)/sim/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -shared -o $@ $< -L$(B)/sim -l:libcuda.so.1
 $(B)/sim/apps/%_pt: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCC_FLAGS_pt) -o $@ $<
@@ -72,4 +79,4 @@ $(B)/sim/apps/%: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 
 .PHONY: sim-apps
 apps: sim-apps
-sim-apps: sim $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad)
+sim-apps: sim $(if $(SAN),,$(B)/sim/apps/cases) $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad)

@@ -30,6 +30,8 @@ static void is(const char *path, uint64_t count, uint64_t failed, uint64_t bytes
 
 START_TEST(counts)
 {
+    /* with sanitizers our own frames differ from call to call, and so would the nodes */
+    setenv("GPUTALLY_WITH_STACK", "0", 1);
     for (uint64_t i = 0; i < 100; i++)
         ck_assert_int_eq(call("copy", i, i * 8, i % 10 == 0), 0);
     is("copy", 100, 10, 4950 * 8, 4950);

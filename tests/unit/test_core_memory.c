@@ -112,6 +112,7 @@ END_TEST
 START_TEST(too_many)
 {
     setenv("GPUTALLY_MEMORY", _i ? "512K" : "64M", 1);
+    setenv("GPUTALLY_WITH_STACK", "0", 1); /* see test_core_call.c */
     uint64_t n = GT_ALLOCATIONS * 2;
     for (uint64_t i = 0; i < n; i++)
         give("a", 0, 0x7f0000000000 + i * 512, 10);

@@ -40,6 +40,7 @@ $(SIM_OLD:%=$(B)/sim/%/libcuda.so.1): $(B)/sim/%/libcuda.so.1: $(filter-out $(B)
 # what scripts/demo shows: needs no CUDA compiler
 SIMDEMO := $(B)/sim/demo/train $(B)/sim/demo/train.cubin $(B)/sim/demo/kernels.so
 .PHONY: sim-demo
+apps: $(if $(SAN),,sim-demo)
 sim-demo: sim $(SIMDEMO) ## the simulated GPU with a program that scripts/demo profiles
 $(B)/sim/demo/train: tests/sim/demo/train.c $(B)/sim/libcuda.so
 	@mkdir -p $(@D)

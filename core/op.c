@@ -150,7 +150,7 @@ GT_HOT struct called called_from(struct gt_thread *t, const struct gt_op *op,
                                  const struct gt_regs *at)
 {
     struct called c = {{0, 0}, 0};
-    if (unlikely(!gt_stack_how[GT_STACK_EITHER]))
+    if (unlikely(!gt_stack_asked(GT_STACK_EITHER)))
         return c;
     int numbered = op->thread && op->sequence >= 0;
     if (unlikely(op->scope == GT_SCOPE_BACKWARD))

@@ -87,7 +87,7 @@ GT_COLD int gt_push_frame_slowly(struct gt_thread *t, struct gt_link *c, gt_tag 
 /* Also where ranges have stacks (gt_pause_apply): their node is more than their name. */
 GT_COLD int gt_push_other_clock(gt_tag tag, const char *name, gt_push_miss *miss)
 {
-    if (gt_stack_how[GT_STACK_RANGE])
+    if (gt_stack_asked(GT_STACK_RANGE))
         return miss(tag, name);
     struct gt_thread *t = gt_enter();
     return t ? gt_hot_push_in(t, tag, name, miss, 0) : miss(tag, name);
@@ -168,7 +168,7 @@ static __attribute__((noinline)) int push_call_plain(gt_tag tag, const char *nam
 
 int gt_push_call(gt_tag tag, const char *name)
 {
-    uint32_t how = gt_stack_how[GT_STACK_BOTH];
+    uint32_t how = gt_stack_asked(GT_STACK_BOTH);
     if (unlikely(!how))
         return push_call_plain(tag, name);
     const struct gt_regs at = GT_REGS_OF_CALLER();

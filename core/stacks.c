@@ -14,7 +14,7 @@
 enum { RULE_BITS = 14 };
 
 _Atomic(gt_python_fn *) gt_python_walk;
-uint8_t gt_stack_how[4];
+_Atomic uint8_t gt_stack_how[4];
 _Static_assert((int)GT_STACK_PYTHON == GT_STACKS_PYTHON && (int)GT_STACK_NATIVE == GT_STACKS_NATIVE,
                "the configuration's bits");
 
@@ -81,6 +81,11 @@ void gt_stacks_hand_over(struct gt_thread *t)
 
 /* ---- the process ---- */
 
+static void ask(enum gt_stack_want want, uint32_t how)
+{
+    atomic_store_explicit(&gt_stack_how[want], (uint8_t)how, memory_order_relaxed);
+}
+
 void gt_stacks_init(void)
 {
     uint32_t kinds = gt_config.stacks & (GT_STACK_PYTHON | GT_STACK_NATIVE);
@@ -88,10 +93,10 @@ void gt_stacks_init(void)
         return;
     if (*gt_config.include || *gt_config.exclude)
         kinds |= GT_STACK_FILTERED;
-    gt_stack_how[GT_STACK_BOTH] = (uint8_t)kinds;
-    gt_stack_how[GT_STACK_EITHER] = (uint8_t)(kinds | GT_STACK_OR);
+    ask(GT_STACK_BOTH, kinds);
+    ask(GT_STACK_EITHER, kinds | GT_STACK_OR);
     if (gt_config.stacks & GT_STACKS_RANGES)
-        gt_stack_how[GT_STACK_RANGE] = (uint8_t)kinds;
+        ask(GT_STACK_RANGE, kinds);
     if (!(kinds & GT_STACK_NATIVE))
         return;
     gt_module_prepare();

@@ -39,7 +39,7 @@ static inline struct gt_stack_ids gt_stacks_of(struct gt_thread *t, const struct
                                                enum gt_stack_want want, gt_tag tag,
                                                const char *name)
 {
-    uint32_t how = gt_stack_how[want & 3];
+    uint32_t how = gt_stack_asked(want);
     if (!how || (want == GT_STACK_BOTH && t->top->group == GT_TAG_GROUP(tag)) ||
         (unlikely(how & GT_STACK_FILTERED) && name && gt_tree_left_out(tag, name, strlen(name))))
         return (struct gt_stack_ids){0, 0};

@@ -184,7 +184,11 @@ void gt_ring_put(struct gt_thread *t, enum gt_ring_kind kind, uint32_t node, uin
                  uint64_t duration);
 
 /* By enum gt_stack_want: what GPUTALLY_WITH_STACK makes of it (stacks.h), 0: no stack. */
-extern uint8_t gt_stack_how[4] GT_HIDDEN;
+extern _Atomic uint8_t gt_stack_how[4] GT_HIDDEN;
+static inline uint32_t gt_stack_asked(enum gt_stack_want want)
+{
+    return atomic_load_explicit(&gt_stack_how[want & 3], memory_order_relaxed);
+}
 
 /* ---- the door ---- */
 

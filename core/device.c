@@ -45,11 +45,25 @@ struct gt_origin gt_origin_here(void)
     return o;
 }
 
+/* Told in the file all the time, so also of a process that is killed. */
+void gt_device_waits(int change)
+{
+    struct gt_header *h = gt_session.header;
+    if (atomic_load_explicit(&gt_fork.phase, memory_order_acquire) != GT_PHASE_OPEN)
+        return;
+    if (change > 0)
+        atomic_fetch_add_explicit(&h->launches_open, 1, memory_order_relaxed);
+    else if (atomic_load_explicit(&h->launches_open, memory_order_relaxed))
+        atomic_fetch_sub_explicit(&h->launches_open, 1, memory_order_relaxed);
+}
+
 void gt_origin_put(enum gt_source source, uint32_t id, const struct gt_origin *o)
 {
     struct known *k = origin_at(source, id);
     if (!k)
         return;
+    if (!(o->flags & (GT_ORIGIN_SEEN | GT_ORIGIN_SILENT)))
+        gt_device_waits(1);
     atomic_store_explicit(&k->key, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release); /* a reader that sees new fields sees no old key */
     atomic_store_explicit(&k->place, (uint64_t)o->slot << 32 | o->node, memory_order_relaxed);
@@ -76,26 +90,15 @@ struct gt_origin gt_origin_get(enum gt_source source, uint32_t id)
     o.node = (uint32_t)place;
     o.ticks = ticks;
     o.flags = (uint32_t)(generation >> 32);
-    if (!(o.flags & GT_ORIGIN_SEEN)) /* a put in between takes it away again at most */
-        atomic_fetch_or_explicit(&k->generation, (uint64_t)GT_ORIGIN_SEEN << 32,
-                                 memory_order_relaxed);
     o.generation = (uint32_t)generation;
+    /* a put in between takes it away again at most */
+    if (!(o.flags & (GT_ORIGIN_SEEN | GT_ORIGIN_SILENT)) &&
+        !(atomic_fetch_or_explicit(&k->generation, (uint64_t)GT_ORIGIN_SEEN << 32,
+                                   memory_order_relaxed) >>
+              32 &
+          GT_ORIGIN_SEEN))
+        gt_device_waits(-1);
     return o;
-}
-
-void gt_origin_tell_open(uint64_t more)
-{
-    const struct known *all = atomic_load_explicit(&origins, memory_order_acquire);
-    uint64_t open = more;
-    for (uint32_t i = 0; all && i < ORIGINS; i++) {
-        uint64_t generation = atomic_load_explicit(&all[i].generation, memory_order_relaxed);
-        if (atomic_load_explicit(&all[i].key, memory_order_relaxed) &&
-            (uint32_t)generation == gt_session.generation &&
-            !(generation >> 32 & (GT_ORIGIN_SEEN | GT_ORIGIN_SILENT)))
-            open++;
-    }
-    if (atomic_load_explicit(&gt_fork.phase, memory_order_acquire) == GT_PHASE_OPEN)
-        gt_session.header->launches_open = open;
 }
 
 /* ---- counting ---- */
@@ -320,6 +323,7 @@ void gt_device_count(const struct gt_device_activity *a, const struct gt_origin 
             want.node = o->node;
         } else {
             gt_session.header->activities_nobodys++;
+            gt_device_waits(-1); /* another's place was taken, not its wait */
         }
         add(place(&want, a->name ? a->name : "(null)"), a);
     }

@@ -32,9 +32,8 @@ struct gt_origin gt_origin_here(void);
 void gt_origin_put(enum gt_source source, uint32_t id, const struct gt_origin *o);
 struct gt_origin gt_origin_get(enum gt_source source, uint32_t id);
 
-/* How many were put whose activity was never looked for, of this session. Into the header: the
- * process ends. `more` are known of otherwise. */
-void gt_origin_tell_open(uint64_t more);
+/* One more (1) or less (-1) launch is waiting for its activity, of those that no id is put for. */
+void gt_device_waits(int change);
 
 struct gt_device_activity {
     const char *name; /* borrowed */

@@ -468,10 +468,10 @@ struct gt_header {
     _Atomic gt_ref modules;    /* struct gt_module */
     _Atomic gt_ref activities; /* first gt_activity_chunk; entry 0 is for what has no other place */
     _Atomic uint32_t activity_count;
-    _Atomic uint64_t activity_seq; /* odd while one is being updated */
-    uint64_t activities_nobodys;   /* activities whose launch is not known */
-    uint64_t activities_lost;      /* that the device's own tool says it lost */
-    uint64_t launches_open;        /* at the end: launches without a record of what they did */
+    _Atomic uint64_t activity_seq;  /* odd while one is being updated */
+    uint64_t activities_nobodys;    /* activities whose launch is not known */
+    uint64_t activities_lost;       /* that the device's own tool says it lost */
+    _Atomic uint64_t launches_open; /* launches whose activity has not come yet */
     _Atomic uint32_t slot_count;
     gt_ref base; /* folder that relative outputs are meant from; 0: cwd */
     _Atomic uint64_t lost[GT_LOST_KINDS];

@@ -63,7 +63,8 @@ int gt_cuda_begin(const struct gt_cuda_info *info)
     if (unlikely(!gt_source_on(GT_SOURCE_CUDA)))
         return GT_CUDA_OFF;
     /* a context takes its events along */
-    if (unlikely(info->kind == GT_CUDA_CONTEXT || info->kind == GT_CUDA_SYNC))
+    if (unlikely(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed)) &&
+        (info->kind == GT_CUDA_CONTEXT || info->kind == GT_CUDA_SYNC))
         gt_cuda_events_collect(1);
     return gt_push_call(TAG, info->key);
 }
@@ -72,6 +73,8 @@ unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes)
 {
     if (unlikely(begun == GT_CUDA_OFF))
         return result;
+    if (unlikely(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed)))
+        gt_cuda_events_collect(0); /* the call may have waited for some */
     /* A driver call inside a runtime call moves what that one moved. */
     gt_pop_call(GT_TAG_GROUP(TAG), begun == 0 ? bytes : 0,
                 result != 0 && result != GT_CUDA_NOT_READY);

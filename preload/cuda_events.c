@@ -4,8 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/device.h"
 #include "core/record.h"
+#include "core/session.h"
 #include "core/sys.h"
 #include "cuda.h"
 #include "cupti.h"
@@ -48,7 +50,7 @@ static const struct gt_cuda_api driver = {names, NULL, real, COUNT, libraries};
 /* ---- what waits ---- */
 
 #define WAITING 4096u
-#define LOOK_AT 16u /* at the most, each time */
+#define LOOK_AT 64u /* at the most, each time */
 #define CONTEXTS 64u
 #define KEPT 256u /* events of a context that wait for their next use */
 
@@ -61,6 +63,7 @@ struct waiting {
 
 /* Of the thread that holds `busy`. */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
+static uint32_t generation; /* of the session that the driver was started in */
 static _Atomic(void *) memory;
 static struct waiting *ring; /* WAITING of them */
 static uint32_t first, count;
@@ -154,16 +157,15 @@ static int is_captured(CUstream stream)
 int gt_cuda_pair_begin(struct gt_cuda_pair *p, CUstream stream)
 {
     *p = (struct gt_cuda_pair){NULL, NULL, NULL};
-    if (is_captured(stream))
+    if (gt_session.generation != generation || is_captured(stream))
         return 0;
     unsigned mode = relaxed();
     if (CALL(cuCtxGetCurrent, (CUcontext *), &p->context) == 0 && p->context) {
         p->start = take(p->context);
         p->end = p->start ? take(p->context) : NULL;
     }
+    /* events that it does not take are not kept: the driver may be another one by now */
     int begun = p->end && CALL(cuEventRecord, (CUevent, CUstream), p->start, stream) == 0;
-    if (!begun && p->start)
-        give_pair(p);
     as_before(mode);
     return begun;
 }
@@ -232,6 +234,7 @@ void gt_cuda_pair_end(struct gt_cuda_pair *p, CUstream stream, const struct gt_c
     if (ring && count < WAITING) {
         ring[(first + count++) % WAITING] = w;
         leave();
+        gt_device_waits(1);
         return;
     }
     give(p->context, p->start);
@@ -249,6 +252,7 @@ static int settle(struct waiting *w)
     CUresult r = CALL(cuEventQuery, (CUevent), w->pair.end);
     if (r == GT_CUDA_NOT_READY)
         return 0;
+    gt_device_waits(-1);
     if (r ||
         CALL(cuEventElapsedTime, (float *, CUevent, CUevent), &ms, w->pair.start, w->pair.end)) {
         gt_device_lost(1);
@@ -288,16 +292,20 @@ void gt_cuda_events_collect(int last)
     as_before(mode);
 }
 
+static pid_t owner;
+
 static void at_exit(void)
 {
-    gt_cuda_events_collect(1);
-    gt_origin_tell_open(count);
+    if (getpid() == owner) /* the events are the parent's in the child of a fork */
+        gt_cuda_events_collect(1);
 }
 
 void gt_cuda_started(void)
 {
     if (!gt_source_on(GT_SOURCE_CUDA) || gt_cupti_start())
         return;
+    owner = getpid();
+    generation = gt_session.generation;
     if (!atomic_exchange(&gt_cuda_events, 1))
         atexit(at_exit); /* the driver's own handler came first, so it runs after this one */
 }

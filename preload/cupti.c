@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/core.h"
 #include "core/device.h"
 #include "core/record.h"
@@ -183,9 +184,13 @@ int gt_cupti_enable(void)
 
 /* ---- start and end ---- */
 
+/* In the child of a fork CUPTI is the parent's. */
+static pid_t owner;
+
 static void at_exit(void)
 {
-    gt_cupti_end();
+    if (getpid() == owner)
+        gt_cupti_end();
 }
 
 static void tell(int rc)
@@ -221,6 +226,7 @@ int gt_cupti_start(void)
         }
         atomic_store_explicit(&tried, known, memory_order_release);
         /* the driver's own handler was registered before us, so it runs after this one */
+        owner = getpid();
         if (known == 1)
             atexit(at_exit);
         else
@@ -238,5 +244,4 @@ void gt_cupti_end(void)
         return;
     if (atomic_load_explicit(&gt_cupti.recording, memory_order_relaxed))
         gt_cupti.call.flush_all(0);
-    gt_origin_tell_open(0);
 }

@@ -2,10 +2,11 @@
 program's own use of it), below the ranges and calls that launched what they are of."""
 import json
 import re
+import sys
 
 import pytest
 
-from conftest import GPUTALLY, SAN, clean_env, execute, load_report
+from conftest import BUILD, GPUTALLY, ROOT, SAN, clean_env, execute, load_report
 from test_cuda_sim import both, program, sim  # noqa: F401 (fixtures)
 
 pytestmark = [pytest.mark.usefixtures("no_leftovers"),
@@ -135,3 +136,25 @@ def test_sizes_of_launches(sim, program, both):
     assert again.returncode == 0
     assert [r.get("launch") for r in json.loads(again.stdout)["call_tree"]] == \
         [r.get("launch") for r in report["call_tree"]]
+
+
+@pytest.mark.parametrize("way", ["cupti", "events"])
+@pytest.mark.parametrize("end", ["exit", "quit", "kill", "destroy", "again", "fork"])
+def test_launches_that_nobody_waited_for(sim, tmp_path, way, end):
+    """Each of the five kernels has its record, or is told as unfinished; status and output are the program's."""
+    demo = BUILD / "sim/demo"
+    env = clean_env(**sim, **(REFUSED if way == "events" else {}))
+    env["GTSIM_KERNELS"] = str(demo / "kernels.so")
+    command = [sys.executable, ROOT / "tests/apps/cuda_left.py", demo / "train.cubin", end]
+    bare = execute(command, cwd=tmp_path, env=env)
+    done = execute([GPUTALLY, "run", "-q", "-f", "json", "-o", "left.%n", "--"] + command, cwd=tmp_path, env=env)
+    # a shell's status is 128 and the signal's number
+    assert done.stdout == bare.stdout == "launched\n" and done.returncode % 256 == bare.returncode % 256, done.stderr
+    reports = [json.loads(p.read_text()) for p in tmp_path.glob("left.*.json")]
+    report = max(reports, key=lambda r: sum(a["count"] for a in r["key_averages"] if a["key"] == "cuLaunchKernel"))
+    launches = 10 if end == "again" else 5
+    seen, ns = kernels(report).get("update_10us", (0, 0))
+    assert (seen + report["lost"]["unfinished"], report["lost"]["device_records"]) == (launches, 0)
+    assert ns == 10 * seen
+    if end in ("destroy", "again"):
+        assert seen == launches

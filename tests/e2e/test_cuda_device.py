@@ -158,3 +158,17 @@ def test_launches_that_nobody_waited_for(sim, tmp_path, way, end):
     assert ns == 10 * seen
     if end in ("destroy", "again"):
         assert seen == launches
+
+
+@pytest.mark.parametrize("way", ["cupti", "events"])
+def test_a_driver_program_with_an_image_of_nvcc(sim, program, both, way):
+    env = dict(sim, **(REFUSED if way == "events" else {}))
+    bare, *ours = both(program("driver"), program("saxpy.cubin"), env=env)
+    assert bare.stdout == "stream 0: right, 0.010 ms\nstream 1: right, 0.010 ms\n" and bare.returncode == 0
+    for done in ours:
+        report = load_report(done.folder)
+        check_sums(report)
+        got = kernels(report)
+        assert got["saxpy"] == (2, 20)
+        assert sorted((k.split(" (")[0], v) for k, v in got.items() if k != "saxpy") == \
+            [("Memcpy DtoH", (2, 2)), ("Memcpy HtoD", (4, 4))]

@@ -67,6 +67,13 @@ $(B)/sim/apps/cases: tests/sim/cuda_apps/cases.cpp $(B)/sim/apps/cases_plugin.so
 $(B)/sim/apps/cases_plugin.so: tests/sim/cuda_apps/cases_plugin.c $(B)/sim/libcuda.so.1
 	@mkdir -p $(@D)
 	$(call say,SIM)$(CC) $(SIM_CFLAGS) -shared -o $@ $< -L$(B)/sim -l:libcuda.so.1
+# a client of the driver with an image of nvcc's
+$(B)/sim/apps/driver: tests/sim/cuda_apps/driver.c $(B)/sim/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -o $@ $< -L$(B)/sim -l:libcuda.so.1
+$(B)/sim/apps/saxpy.cubin: tests/sim/cuda_apps/saxpy.cu tests/sim/cuda_apps/app.h
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=sm_90 -cubin -o $@ $<
 $(B)/sim/apps/%_pt: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCC_FLAGS_pt) -o $@ $<
@@ -79,4 +86,4 @@ $(B)/sim/apps/%: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 
 .PHONY: sim-apps
 apps: sim-apps
-sim-apps: sim $(if $(SAN),,$(B)/sim/apps/cases) $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad)
+sim-apps: sim $(if $(SAN),,$(B)/sim/apps/cases) $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad $(B)/sim/apps/driver $(B)/sim/apps/saxpy.cubin)

@@ -100,7 +100,7 @@ static uint64_t learn(uint64_t pc)
 
 struct gt_rule *gt_rules_find_slowly(uint64_t pc, uint64_t seed, uint64_t *value)
 {
-    struct gt_rule *r = &gt_rules.table[pc * GT_RULES_MIX >> gt_rules.shift], *to = NULL;
+    struct gt_rule *r = gt_rules_place(pc), *to = NULL;
 
     for (int i = 0; i < PROBES; i++) {
         if (gt_rule_is(&r[i], pc, seed, value))

@@ -84,13 +84,21 @@ struct gt_rule *gt_rules_find_slowly(uint64_t pc, uint64_t seed, uint64_t *value
 
 #define GT_RULES_MIX UINT64_C(0x9e3779b97f4a7c15)
 
+/* Where the rule for `pc` is looked for first. Two threads may set the table up at once, with the
+ * same values. */
+static inline struct gt_rule *gt_rules_place(uint64_t pc)
+{
+    struct gt_rule *table = __atomic_load_n(&gt_rules.table, __ATOMIC_RELAXED);
+    return &table[pc * GT_RULES_MIX >> __atomic_load_n(&gt_rules.shift, __ATOMIC_RELAXED)];
+}
+
 /* The rule for the return address `pc`, which tells of the instruction before it (so an address
  * that was interrupted is looked up as the next one); never NULL. If the loader's count has changed
  * meanwhile the seed has too: what was learned in this walk under the old one must be looked up
  * again. errno is kept. */
 static inline struct gt_rule *gt_rules_find(uint64_t pc, uint64_t seed, uint64_t *value)
 {
-    struct gt_rule *r = &gt_rules.table[pc * GT_RULES_MIX >> gt_rules.shift];
+    struct gt_rule *r = gt_rules_place(pc);
     return gt_rule_is(r, pc, seed, value) ? r : gt_rules_find_slowly(pc, seed, value);
 }
 

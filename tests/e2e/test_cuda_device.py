@@ -2,6 +2,7 @@
 program's own use of it), below the ranges and calls that launched what they are of."""
 import json
 import re
+import shutil
 import sys
 
 import pytest
@@ -172,3 +173,28 @@ def test_a_driver_program_with_an_image_of_nvcc(sim, program, both, way):
         assert got["saxpy"] == (2, 20)
         assert sorted((k.split(" (")[0], v) for k, v in got.items() if k != "saxpy") == \
             [("Memcpy DtoH", (2, 2)), ("Memcpy HtoD", (4, 4))]
+
+
+SHARED = """extern "C" __global__ void k(float *y)
+{
+    __shared__ float s[128];
+    s[threadIdx.x] = y[threadIdx.x];
+    __syncthreads();
+    y[threadIdx.x] = s[127 - threadIdx.x];
+}"""
+ASK = """import ctypes as c
+d = c.CDLL("libcuda.so.1")
+v, x, m, f = c.c_int(), c.c_void_p(), c.c_void_p(), c.c_void_p()
+d.cuInit(0), d.cuCtxCreate_v2(c.byref(x), 0, 0), d.cuModuleLoad(c.byref(m), b"k.cubin")
+print(d.cuModuleGetFunction(c.byref(f), m, b"k"), d.cuFuncGetAttribute(c.byref(v), 1, f), v.value)"""
+
+
+def test_shared_memory_without_what_the_system_reserves(sim, tmp_path):
+    """nvcc's section for sm_90 counts 1,024 bytes of the system's, the attribute does not."""
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if not nvcc:
+        pytest.skip("nvcc is not here")
+    (tmp_path / "k.cu").write_text(SHARED)
+    assert execute([nvcc, "-arch=sm_90", "-cubin", "k.cu", "-o", "k.cubin"], cwd=tmp_path).returncode == 0
+    done = execute([sys.executable, "-c", ASK], cwd=tmp_path, env=clean_env(**sim))
+    assert done.stdout == "0 0 512\n", done.stderr

@@ -143,6 +143,8 @@ CUresult sim_cubin_read(struct CUmod_st *m)
 {
     const Elf64_Ehdr *h = (const void *)m->image;
     CUresult r = CUDA_SUCCESS;
+    size_t reserved =
+        0; /* of shared memory, by the system: counted in the section, not by the API */
 
     if (m->image_bytes < sizeof *h || section(m, h->e_shstrndx) == NULL)
         return CUDA_ERROR_INVALID_IMAGE;
@@ -157,6 +159,8 @@ CUresult sim_cubin_read(struct CUmod_st *m)
             /* where older cubins have it */
             f->registers = (int)(s->sh_info >> 24);
         }
+        if (!strncmp(name, ".nv.shared.reserved.", 20))
+            reserved = 1024;
     }
     for (unsigned i = 0; !r && i < h->e_shnum; i++) {
         const Elf64_Shdr *s = section(m, i);
@@ -166,8 +170,9 @@ CUresult sim_cubin_read(struct CUmod_st *m)
             info(m, function(m, name + 9), data, data + s->sh_size);
         else if (!strcmp(name, ".nv.info"))
             info(m, NULL, data, data + s->sh_size);
-        else if (!strncmp(name, ".nv.shared.", 11) && strncmp(name + 11, "reserved", 8))
-            function(m, name + 11)->shared = (int)s->sh_size;
+        else if (!strncmp(name, ".nv.shared.", 11) && strncmp(name + 11, "reserved.", 9) &&
+                 s->sh_size >= reserved)
+            function(m, name + 11)->shared = (int)(s->sh_size - reserved);
         else if (s->sh_type == SHT_SYMTAB)
             r = variables(m, s);
     }

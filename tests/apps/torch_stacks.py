@@ -70,6 +70,17 @@ def keep_own_stacks():
     torch.autograd.profiler._filter_stack_entry = lambda entry: True
 
 
+def keep_names():
+    """torch.profiler keeps pointers into the names of the code that ran, not the names, and says what lies there when
+    it ends (PYTHONMALLOC=debug shows it): code that torch.compile makes and drops must live as long."""
+    kept = []
+
+    def hook(event, args):
+        if event in ("exec", "code.__new__"):  # the code that is run; code (or None), file and name of what is made
+            kept.append(args)
+    sys.addaudithook(hook)
+
+
 def around(event):
     while event.cpu_parent is not None:
         event = event.cpu_parent
@@ -102,6 +113,7 @@ def without_duplicates(operators):
 
 def main():
     out, name, *rest = sys.argv[1:]
+    keep_names()
     main_of_script = importlib.import_module("torch_" + name).main
     keep_own_stacks()
     with profile(activities=[ProfilerActivity.CPU], with_stack=True,

@@ -88,18 +88,7 @@ static void add(struct gt_row *to, const struct gt_row *r)
         to->max_ns = !to->count || r->max_ns > to->max_ns ? r->max_ns : to->max_ns;
     }
 #define ADD(field) to->field = gt_add(to->field, r->field)
-    ADD(count);
-    ADD(failed);
-    ADD(self_ns);
-    ADD(total_ns);
-    ADD(self_device_ns);
-    ADD(device_ns);
-    ADD(bytes);
-    ADD(flops);
-    ADD(memory);
-    ADD(self_memory);
-    ADD(device_memory);
-    ADD(self_device_memory);
+    GT_SUMMED(ADD);
 #undef ADD
     to->sumsq_ns2 += r->sumsq_ns2;
     to->flags |= r->flags;

@@ -42,7 +42,6 @@ struct gt_symbols *gt_symbols_open(const struct gt_symbols_of *of,
     if (f->has_debug)
         gt_symbol_table_add(&s->table, &f->debug,
                             f->has_module ? f->module.base - f->debug.base : 0);
-    gt_symbol_table_build(&s->table);
     return s;
 }
 
@@ -89,6 +88,11 @@ static const char *plt_at(struct gt_symbols *s, uint64_t address, uint64_t *star
     gt_mem_grow(&s->plts, &s->plt_room, s->plt_count, sizeof *s->plts);
     s->plts[s->plt_count++] = found;
     return found.name;
+}
+
+void gt_symbols_want(struct gt_symbols *s, uint64_t address, int exact)
+{
+    gt_symbol_table_want(&s->table, exact ? address : address - 1);
 }
 
 int gt_symbols_at(struct gt_symbols *s, uint64_t address, int exact, struct gt_symbol *out)

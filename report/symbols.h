@@ -44,6 +44,11 @@ void gt_symbols_free(struct gt_symbols *s); /* NULL is fine */
  * nothing is wrong. */
 const char *gt_symbols_why(const struct gt_symbols *s);
 
+/* gt_symbols_at or gt_lines_at will be asked for this address, which has the same meaning there.
+ * All that are wanted are looked for together, at the first question; one that was not costs a pass
+ * over all symbols of the module. */
+void gt_symbols_want(struct gt_symbols *s, uint64_t address, int exact);
+
 /* The function that `address` (an ELF virtual address: pc - gt_module.bias) belongs to. `exact`: it
  * is the address of an instruction that was interrupted; else it is a return address, and the call
  * before it is meant. Returns 0, or -ENOENT where there is none: between two functions, or in a

@@ -225,6 +225,39 @@ START_TEST(joined)
 }
 END_TEST
 
+/* Python 3.14 as a build with tail calls has it, with its names or without those of local
+ * functions: main -> interpreter [<module> calls f] -> C -> interpreter [callback] -> launch */
+START_TEST(joined_tail_calls)
+{
+    static const char want[] = "/src/app.py(3): callback | apply (app) | "
+                               "/src/app.py(2): f | /src/app.py(1): <module> | main (app)";
+    uint32_t n = sb_frame_at(&b, slot, 0, PROGRAM + 1, program);
+    n = sb_frame_at(&b, slot, n, PYTHON + 2, python); /* loop */
+    n = sb_frame_at(&b, slot, n, PYTHON + 3, python); /* its first function, not optimised */
+    n = sb_frame_at(&b, slot, n, PYTHON + 4, python);
+    n = sb_frame_at(&b, slot, n, PROGRAM + 5, program);
+    n = sb_frame_at(&b, slot, n, PYTHON + 6, python); /* its loop was cut off */
+    n = sb_frame_at(&b, slot, n, PYTHON + 7, python); /* time_sleep */
+    uint32_t p = sb_python(&b, slot, 0, "<module>", 1, 1);
+    p = sb_python(&b, slot, p, "f", 2, 0);
+    node(0, "a", n, sb_python(&b, slot, p, "callback", 3, 1));
+    ck_assert_msg(load() == 0, "%s", e.message);
+    name(1, "main");
+    name(2, "_PyEval_EvalFrameDefault");
+    name(5, "apply");
+    name(7, "time_sleep");
+    name(3, "_TAIL_CALL_start_frame");
+    name(4, "_TAIL_CALL_CALL.llvm.10282351651392433962");
+    name(6, "_TAIL_CALL_INSTRUMENTED_CALL");
+    ck_assert_str_eq(shown(0, GT_STACK_JOINED), want);
+    name(6, "_PyEval_EvalFrameDefault.cold");
+    ck_assert_str_eq(shown(0, GT_STACK_JOINED), want);
+    name(3, "");
+    name(4, "");
+    ck_assert_str_eq(shown(0, GT_STACK_JOINED), want);
+}
+END_TEST
+
 START_TEST(round_trip)
 {
     uint32_t f = sb_frame_at(&b, slot, 0, PROGRAM + 0x100, program);
@@ -344,6 +377,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, forms);
     tcase_add_test(t, joined);
+    tcase_add_test(t, joined_tail_calls);
     tcase_add_test(t, round_trip);
     tcase_add_test(t, lies);
     tcase_add_test(t, too_much);

@@ -203,6 +203,35 @@ START_TEST(kinds)
 }
 END_TEST
 
+/* Cold parts have no symbol in a stripped file; the name is the one in the whole file. All else
+ * that has none still has none. */
+START_TEST(cold_parts)
+{
+#ifdef __x86_64__
+    const char *path = symbol_file("bare/gcc.so");
+    struct gt_symbols_of of = symbols_of(path), all = symbols_of(symbol_file("gcc.so"));
+    struct gt_symbols *s = gt_symbols_open(&of, NULL), *whole = gt_symbols_open(&all, NULL);
+    unsigned named = 0, bytes = 0;
+    nm_read(&nm, symbol_file("gcc.so"));
+    for (int i = 0; i < nm.count; i++)
+        for (uint64_t k = 0; k < nm.lines[i].size; k++) {
+            struct gt_symbol a, b;
+            if (gt_symbols_at(s, nm.lines[i].start + k, 1, &a) || !strstr(a.name, ".cold"))
+                continue;
+            bytes++;
+            ck_assert_int_eq(gt_symbols_at(whole, nm.lines[i].start + k, 1, &b), 0);
+            ck_assert_str_eq(a.name, b.name);
+            ck_assert_uint_eq(a.start, b.start);
+            named += !strcmp(a.name, "part_split.cold");
+        }
+    printf("%u bytes of cold parts, %u of part_split\n", bytes, named);
+    ck_assert_uint_gt(named, 10);
+    gt_symbols_free(s);
+    gt_symbols_free(whole);
+#endif
+}
+END_TEST
+
 /* ---- other files ---- */
 
 /* The names in `path`, of functions that only .symtab has and that .dynsym has. */
@@ -478,6 +507,7 @@ int main(void)
     tcase_add_test(t, whole_files);
     tcase_add_test(t, stubs);
     tcase_add_test(t, kinds);
+    tcase_add_test(t, cold_parts);
     tcase_add_test(t, debug_files);
     tcase_add_test(t, unpacking);
     tcase_add_test(t, refused);

@@ -169,7 +169,7 @@ static gt_ref path_of(const struct look *l)
                 name = path;
         }
     }
-    gt_strings_session(name, strlen(name), &ref);
+    gt_strings_roomy(name, strlen(name), &ref);
     return ref;
 }
 
@@ -184,7 +184,7 @@ static __attribute__((noinline)) uint32_t add(uint64_t address)
     if (newest && newest->id >= MOST)
         return 0;
     dl_iterate_phdr(each, &l);
-    struct gt_module *m = l.found ? gt_session_alloc(sizeof *m, &ref) : NULL;
+    struct gt_module *m = l.found ? gt_session_alloc_roomy(sizeof *m, &ref) : NULL;
     if (!m)
         return 0;
     *m = l.m;

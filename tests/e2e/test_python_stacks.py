@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, BUILD, ROOT, clean_env, execute, load_report, reports, run
+from conftest import APPS, BUILD, ROOT, clean_env, counts, execute, load_report, reports, run
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 APP = ROOT / "tests" / "apps" / "python_stacks.py"
@@ -42,6 +42,7 @@ def check(report, expected):
         note = ["(truncated)"] if len(frames) > LIMIT else []
         assert got.pop(name) == (frames[:LIMIT], note), name
     assert got == {}
+    assert report["lost"]["stack_truncated"] == sum(len(frames) > LIMIT for frames in expected.values())
 
 
 @pytest.mark.parametrize("python", pythons())
@@ -58,6 +59,27 @@ def test_stacks_of_ranges(python, tmp_path):
     done = run(python, APP, cwd=tmp_path, env=clean_env(**STACKS))
     assert done.returncode == 0, done.stderr
     check(load_report(tmp_path), json.loads(done.stdout))
+
+
+CHURN = """
+import ctypes
+library = ctypes.CDLL(None)
+def mark(name):
+    library.gputally_range_push(name), library.gputally_range_pop()
+for i in range(20000):
+    exec(compile("def f%d(): mark(b'churn')\\nf%d()" % (i, i), "made %d.py" % i, "exec"), {"mark": mark})
+for i in range(600):
+    mark(b"a name that comes late: %d" % i)
+"""
+
+
+def test_code_without_end(tmp_path):
+    """Code that is made and dropped for ever fills what stacks may have, and not the place of names."""
+    done = run(sys.executable, "-c", CHURN, options=["-q", "--memory", "1M"], cwd=tmp_path, env=clean_env(**STACKS))
+    assert done.returncode == 0, done.stderr
+    report = load_report(tmp_path)
+    assert counts(report) == {"churn": 20000, **{f"a name that comes late: {i}": 1 for i in range(600)}}
+    assert report["lost"]["stack_missing"] > 0 and report["lost"]["folded"] == 0
 
 
 def test_fork(tmp_path):

@@ -148,34 +148,47 @@ static int is_vdso(const struct gt_module *m)
     return vdso && vdso >= m->start && vdso < m->end;
 }
 
-/* The loader has no name for the program, and a made-up one for the kernel's. A relative one was
- * meant from the folder of that time, which we hope is this one still. */
+/* A relative name was meant from the folder of that time, which we hope is this one still. Too
+ * large for a signal handler's stack, so there is one for all: who comes while it is in use has the
+ * name as it is. */
+static __attribute__((noinline)) gt_ref absolute(const char *name)
+{
+    static atomic_flag busy = ATOMIC_FLAG_INIT;
+    static char path[4096];
+    const char *full = name;
+    gt_ref ref = 0;
+    if (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+        return gt_strings_roomy(name, strlen(name), &ref) ? ref : 0;
+    long n = gt_sys(SYS_getcwd, (long)path, sizeof path, 0, 0, 0, 0) - 1;
+    size_t length = strlen(name);
+    if (n > 0 && *path == '/' && (size_t)n + 1 + length < sizeof path) {
+        path[n] = '/';
+        memcpy(path + n + 1, name, length + 1);
+        if (gt_sys(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0)
+            full = path;
+    }
+    gt_strings_roomy(full, strlen(full), &ref);
+    atomic_flag_clear_explicit(&busy, memory_order_release);
+    return ref;
+}
+
+/* The loader has no name for the program, and a made-up one for the kernel's. */
 static gt_ref path_of(const struct look *l)
 {
-    char path[4096];
     gt_ref ref = 0;
     const char *name = l->name;
     if (is_vdso(&l->m))
         name = "[vdso]";
     else if (!*name)
         return gt_session.header->exe;
-    else if (*name != '/') {
-        long n = gt_sys(SYS_getcwd, (long)path, sizeof path, 0, 0, 0, 0) - 1;
-        size_t length = strlen(name);
-        if (n > 0 && *path == '/' && (size_t)n + 1 + length < sizeof path) {
-            path[n] = '/';
-            memcpy(path + n + 1, name, length + 1);
-            if (gt_sys(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0)
-                name = path;
-        }
-    }
+    else if (*name != '/')
+        return absolute(name);
     gt_strings_roomy(name, strlen(name), &ref);
     return ref;
 }
 
 /* ---- new ones ---- */
 
-/* Off the frames of captures that need no new module: it has a large one of its own. */
 static __attribute__((noinline)) uint32_t add(uint64_t address)
 {
     struct look l = {.address = address};

@@ -3,6 +3,7 @@
  * names' place. */
 #include "core/stacks.h"
 
+#include <signal.h>
 #include <string.h>
 #include "core/eh_frame.h"
 #include "core/modules.h"
@@ -102,8 +103,18 @@ void gt_stacks_init(void)
         atomic_store_explicit(&gt_unwind_wanted, 1, memory_order_relaxed);
 }
 
+/* The loader takes 5 KiB of the stack and calls malloc: not from a signal handler, as far as its
+ * stack shows that it is one. */
+static int on_signal_stack(void)
+{
+    stack_t alt;
+    return gt_sys(SYS_sigaltstack, 0, (long)&alt, 0, 0, 0, 0) == 0 && alt.ss_flags & SS_ONSTACK;
+}
+
 void gt_stacks_load(void)
 {
+    if (on_signal_stack())
+        return; /* the wish stays */
     if (atomic_exchange_explicit(&gt_unwind_wanted, 0, memory_order_relaxed))
         gt_unwind_open();
 }

@@ -1,6 +1,7 @@
 /* Ranges on stacks of all kinds: a thread with the smallest there is, a signal handler on an
  * alternate one, fibres that take turns, recursion deeper than what is kept, and one left by
- * longjmp. */
+ * longjmp. With "first": only a signal handler whose stack has little more than the kernel's frame,
+ * behind a page that may not be touched, and whose call is the first of the process. */
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include "gputally.h"
@@ -69,6 +72,24 @@ static void alternate(void)
     sigaction(SIGUSR1, &a, NULL);
     interrupted();
     sigaltstack(&none, NULL);
+}
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
+static void first(void)
+{
+    enum { ROOM = 4560, PAGE = 4096 };
+    size_t frame = getauxval(AT_MINSIGSTKSZ), size = (frame > 2048 ? frame : 2048) + ROOM;
+    char *area =
+        mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack_t s = {.ss_sp = area + PAGE, .ss_size = size};
+    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+    if (area == MAP_FAILED || mprotect(area, PAGE, PROT_NONE) || sigaltstack(&s, NULL))
+        exit(1);
+    sigaction(SIGUSR1, &a, NULL);
+    interrupted();
 }
 
 /* ---- fibres ---- */
@@ -143,8 +164,12 @@ static NOINLINE void jumper(int depth)
     BARRIER;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "first")) {
+        first();
+        return 0;
+    }
     tiny();
     alternate();
     fibres();

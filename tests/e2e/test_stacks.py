@@ -130,6 +130,14 @@ def test_odd_stacks(tmp_path):
     assert report["lost"]["stack_truncated"] == 3 and report["lost"]["stack_missing"] == 0
 
 
+@pytest.mark.skipif(bool(SAN), reason="sanitizers take more of the stack")
+def test_first_call_in_a_handler(tmp_path):
+    """The first call of all comes from a signal handler with a small stack of its own: nothing is loaded there."""
+    _, report = recorded(tmp_path, "stacks_odd", "first")
+    (_, functions, _, note, count), = native(report)
+    assert (count, note) == (50, []) and "interrupted" in functions
+
+
 @pytest.mark.skipif(bool(SAN), reason="for the ordinary library")
 @pytest.mark.parametrize("program", [["/bin/true"], [APPS / "api_basic"], [APPS / "nvtx_basic"]],
                          ids=["nothing", "api", "nvtx"])

@@ -73,6 +73,13 @@ def test_libraries_come_and_go(tmp_path, threads):
         assert functions.count("stay_outer") in range(1, 8)
 
 
+@pytest.mark.skipif(bool(SAN), reason="takes its time with sanitizers")
+def test_libraries_without_end(tmp_path):
+    """20,000 loads: the last one costs as much as the first; it took hours."""
+    _, report = recorded(tmp_path, "stacks_plugins", "10000", "alone")
+    assert counts(report) == {"in plug_0": 50000, "in plug_1": 50000}
+
+
 def test_exceptions(tmp_path):
     """10^5 C++ exceptions through frames whose stacks are kept: the same ones, and none is lost."""
     throws = 4000 if SAN else 100000

@@ -1,11 +1,14 @@
 """Stacks of whole programs: libraries that come and go, exceptions, odd stacks; and that a program that
 has none is left alone."""
 import json
+import os
+import platform
 import re
+import sys
 
 import pytest
 
-from conftest import APPS, BUILD, SAN, clean_env, counts, execute, load_report, preload, run
+from conftest import APPS, BUILD, GPUTALLY, SAN, clean_env, counts, execute, forbid, load_report, preload, run
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 ALL = ["--with-stack", "1,ranges"]
@@ -112,6 +115,30 @@ def test_exceptions_are_libgccs(tmp_path):
 @pytest.mark.skipif(bool(SAN), reason="a sanitizer's stacks are larger and its handlers others")
 def test_odd_stacks(tmp_path):
     _, report = recorded(tmp_path, "stacks_odd")
+    check_odd_stacks(report)
+
+
+@pytest.mark.skipif(bool(SAN) or os.uname().machine != "x86_64", reason="numbers of system calls")
+def test_odd_stacks_of_an_old_kernel(tmp_path):
+    """Before Linux 6.11 /proc/self/maps has to be read: there is no ioctl that knows one address."""
+    command = [str(GPUTALLY), "run", "-q", *ALL, "--", str(APPS / "stacks_odd")]
+    done = execute([sys.executable, "-c", f"import os\n{forbid(16, error=25)}\nos.execv({command[0]!r}, {command!r})"],
+                   cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    check_odd_stacks(load_report(tmp_path))
+
+
+@pytest.mark.skipif(bool(SAN), reason="takes its time with sanitizers")
+def test_many_fibres(tmp_path):
+    """5,000 stacks that take turns, each a mapping: a look for one does not read all of them."""
+    if tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) < (6, 11):
+        pytest.skip("the kernel can't be asked for one mapping")
+    _, report = recorded(tmp_path, "stacks_odd", "many")
+    (key, functions, *_, count), = native(report)
+    assert (key, count) == ("fibre", 20000) and "many_main" in functions
+
+
+def check_odd_stacks(report):
     assert counts(report) == {"tiny": 2000, "on an alternate stack": 50, "home": 50, "home again": 1,
                               "fibre one": 50, "fibre two": 50, "deep": 3, "before the jump": 90,
                               "after the jump": 1}

@@ -6,7 +6,7 @@
 #include "core/thread.h"
 
 #define PROBES 64u /* places that an address may have; blocks that find none are counted */
-#define BUSY 1u    /* address of a place that is being written */
+#define BUSY GT_ALLOCATION_BUSY
 
 static struct gt_memory_table *make_table(void)
 {
@@ -106,7 +106,7 @@ void gt_memory_allocated(enum gt_source source, uint32_t device, uint64_t addres
     struct gt_memory_block b = {
         .address = address, .bytes = bytes, .device = device, .source = source};
 
-    if (table && address > BUSY) {
+    if (table && address && address != BUSY) {
         charge((int64_t)bytes, &b);
         atomic_fetch_add_explicit(&device_of(table, device)->allocations, 1, memory_order_relaxed);
         if (insert(table, &b))
@@ -120,7 +120,7 @@ void gt_memory_allocated(enum gt_source source, uint32_t device, uint64_t addres
 
 struct gt_memory_block gt_memory_freeing(enum gt_source source, uint64_t address)
 {
-    struct gt_memory_table *table = address > BUSY ? table_of(0) : NULL;
+    struct gt_memory_table *table = address && address != BUSY ? table_of(0) : NULL;
     struct gt_memory_block b = {0};
 
     for (uint32_t i = 0; table && i < PROBES; i++) {

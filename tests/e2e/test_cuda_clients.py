@@ -44,11 +44,11 @@ def way(request):
 @pytest.fixture
 def client(sim, program, both, way):  # noqa: F811
     """Runs one: (bare, run, plain), all with the same output and status."""
-    def go(name, image="cubin"):
-        env = dict(sim, GTSIM_KERNELS=str(program("cuda_kernels.so")))
+    def go(name, *words, image="cubin", **more):
+        env = dict(sim, GTSIM_KERNELS=str(program("cuda_kernels.so")), **more)
         if way == "events":
             env.update(REFUSED, GTSIM_POLL_NS="0")
-        done = both(program(name), program(f"cuda_kernels.{image}"), env=env)
+        done = both(program(name), *words, program(f"cuda_kernels.{image}"), env=env)
         assert done[0].returncode == 0 and done[0].stdout.endswith("SUCCESS\n"), done[0].stdout
         return done
     return go
@@ -56,7 +56,7 @@ def client(sim, program, both, way):  # noqa: F811
 
 @pytest.mark.parametrize("name", DID)
 def test_all_that_it_did(client, way, name):
-    bare, *ours = client(name, "fatbin" if name == "cuda_saxpy" else "cubin")
+    bare, *ours = client(name, image="fatbin" if name == "cuda_saxpy" else "cubin")
     called = traced(bare.folder)
     want = {k: v for k, v in (DID[name] | (EVENTS.get(name, {}) if way == "events" else {})).items() if v}
     for done in ours:
@@ -90,3 +90,37 @@ def test_what_a_graph_did_is_its_launchs(client, way):
         by_call = {r["key"]: r["device_time_total"] for r in report["key_averages"] if r["device_type"] == "CPU"}
         assert by_call["cuLaunchKernel"] == by_call["cuMemsetD32Async"] == 0
         assert by_call["cuGraphLaunch"] == (196 if way == "events" else 7 + 140 + 50 + 1)
+
+
+# what goes from one device to the other: CUPTI has records of a kind of their own for it, whatever the call is named
+PEER = {"cupti": {"Memcpy PtoP": (5, 9, 136000), "Memcpy DtoD": (1, 2, 32000)},
+        "events": {"Memcpy PtoP": (3, 7, 104000), "Memcpy": (1, 1, 16000), "Memcpy DtoD": (2, 3, 48000)}}
+PEER_CALLS = {"cuMemcpyPeer": 4, "cuMemcpyPeerAsync": 2, "cuMemcpy": 1, "cuMemcpyDtoD": 3, "cuMemcpy3DPeer": 1}
+
+
+def test_copies_between_devices(client, way):
+    for done in client("cuda_peer", GTSIM_DEVICES="2")[1:]:
+        report = load_report(done.folder)
+        check_sums(report)
+        got, times = {}, {}
+        for r in device_rows(report):
+            name = r["key"].split(" (")[0]
+            if name.startswith("Memcpy") and name != "Memcpy DtoH":
+                seen = (r["count"], r["self_device_ns"] / 1000, r["bytes"])
+                got[name] = tuple(a + b for a, b in zip(got.get(name, (0, 0, 0)), seen))
+                times[above(report, r)[0]] = times.get(above(report, r)[0], 0) + r["self_device_ns"] / 1000
+        assert got == PEER[way] and times == PEER_CALLS
+        assert {d: m["Memory peak (bytes)"]["count"] for d, m in report["device_metrics"].items()} == {"cuda0": 64000, "cuda1": 64000}
+
+
+@pytest.mark.parametrize("way", ["cupti"])
+@pytest.mark.parametrize("kinds", ["22", "1", "1 2 22"])
+def test_a_program_gets_the_copies_that_it_asked_for(client, way, kinds):
+    """Those between devices are of another kind than the rest: one it did not ask for stays ours."""
+    bare, *ours = client("cuda_peer", "own", GTSIM_DEVICES="2", OWN_KINDS=kinds)
+    assert ("copy kind 10 from 0 to 1 64000" in bare.stdout) == ("22" in kinds)
+    assert ("copy kind 2 " in bare.stdout) == ("1" in kinds.split())
+    for done in ours:
+        report = load_report(done.folder)
+        check_sums(report)
+        assert sum(r["count"] for r in device_rows(report) if r["key"].startswith("Memcpy PtoP")) == 5

@@ -361,6 +361,8 @@ struct gt_allocation {
     uint32_t slot, node; /* the call that it came from; UINT32_MAX: nothing was recorded then */
     uint32_t device;     /* number */
     uint32_t source;     /* enum gt_source */
+    /* what it goes with if nobody frees it, by the source's own number; 0: nothing */
+    _Atomic uint64_t owner;
 };
 
 #define GT_ALLOCATIONS 16384u

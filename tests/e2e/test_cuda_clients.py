@@ -1,5 +1,7 @@
 """Programs of the driver's API with kernels that nvcc compiled, on the simulated GPU: results and wrong use, streams
 whose times are exact, graphs. All that they call, allocate and run is in the report, with CUPTI and with pairs of events."""
+import sys
+
 import pytest
 
 from conftest import SAN, load_report, rows
@@ -124,3 +126,37 @@ def test_a_program_gets_the_copies_that_it_asked_for(client, way, kinds):
         report = load_report(done.folder)
         check_sums(report)
         assert sum(r["count"] for r in device_rows(report) if r["key"].startswith("Memcpy PtoP")) == 5
+
+
+@pytest.mark.parametrize("way", ["cupti"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_memory_goes_with_its_context(client, fails):
+    """It is given back by the call that ends the context; what is of pools or has a handle of its own stays."""
+    more = {"GTSIM_FAIL": "cuCtxDestroy:2=999"} if fails else {}
+    for done in client("cuda_contexts", **more)[1:]:
+        report = load_report(done.folder)
+        got = rows(report)
+        assert got["cuCtxDestroy"]["failed"] == 1 + fails
+        ended = {k: r["driver_memory_usage"] for k, r in got.items() if "Ctx" in k and "driver_memory_usage" in r}
+        assert ended == {"cuCtxDestroy": -3000, "cuDevicePrimaryCtxRelease": -5000, "cuDevicePrimaryCtxReset": -700}
+        leaked = {r["key"]: r["leaked"] for r in report["call_tree"] if "leaked" in r}
+        assert leaked == {"cuMemAllocAsync": 1000, "cuMemAllocFromPoolAsync": 1000, "cuMemCreate": 2 << 20, "cuMemAlloc": 300}
+        memory = device(report)
+        assert memory["live (bytes)"] == sum(leaked.values()) and memory["allocations"] - memory["frees"] == len(leaked)
+        assert memory["peak (bytes)"] == sum(leaked.values()) - 300 + 5000
+
+
+RESET = """import ctypes
+runtime = ctypes.CDLL("libcudart.so.13")
+p = ctypes.c_void_p()
+for n in 100, 10:
+    print(runtime.cudaMalloc(ctypes.byref(p), n), runtime.cudaDeviceReset())
+print(runtime.cudaMalloc(ctypes.byref(p), 1))"""
+
+
+def test_the_runtime_resets_its_device(sim, both):  # noqa: F811
+    for done in both(sys.executable, "-c", RESET, env=sim)[1:]:
+        report = load_report(done.folder)
+        got = rows(report)
+        assert done.stdout == "0 0\n0 0\n0\n" and got["cudaDeviceReset"]["driver_memory_usage"] == -110
+        assert sum(r.get("leaked", 0) for r in report["call_tree"]) == 1

@@ -81,7 +81,7 @@ $(B)/sim/apps/saxpy.cubin: tests/sim/cuda_apps/saxpy.cu tests/sim/cuda_apps/app.
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=sm_90 -cubin -o $@ $<
 # more, with kernels of their own and what stands for those on the simulated GPU
-CUDA_CLIENTS := cuda_saxpy cuda_timeline cuda_graph
+CUDA_CLIENTS := cuda_saxpy cuda_timeline cuda_graph cuda_contexts
 $(CUDA_CLIENTS:%=$(B)/sim/apps/%): $(B)/sim/apps/%: tests/sim/cuda_apps/%.c tests/sim/cuda_apps/cuda_client.h $(B)/sim/libcuda.so.1
 	@mkdir -p $(@D)
 	$(call say,SIM)$(CC) $(SIM_CFLAGS) -o $@ $< -L$(B)/sim -l:libcuda.so.1 -pthread -lm

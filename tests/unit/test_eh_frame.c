@@ -216,7 +216,7 @@ static const struct odd {
     {"zR", {OFFSET(SP, 3)}, 2, GT_CFI_OTHER}, /* the stack pointer is elsewhere */
     {"zR", {DEF_CFA_REGISTER, FP, DEF_CFA_OFFSET, 16, OFFSET(FP, 5)}, 6, GT_CFI_OTHER},
     {"zR", {OFFSET(RA, 3)}, 2, GT_CFI_OTHER}, /* these two: below the frame */
-    {"zR", {RESTORE}, 1, GT_CFI_BAD},       /* of nothing */
+    {"zR", {RESTORE}, 1, GT_CFI_BAD},         /* of nothing */
     {"zR", {REMEMBER, REMEMBER, REMEMBER, REMEMBER, REMEMBER}, 5, GT_CFI_BAD},
     {"zR", {0x3f}, 1, GT_CFI_BAD},                 /* unknown */
     {"zR", {0x01, 0, 0, 0, 0}, 5, GT_CFI_BAD},     /* set_loc */

@@ -103,8 +103,10 @@ static void fill_module(struct fill *f, size_t module, size_t frames)
     for (size_t i = 0; f->symbols && i < frames; i++)
         if (wants(f, &f->m->frames[i], module))
             fill_frame(f, (uint32_t)i);
-    if (f->symbols)
+    if (f->symbols) {
+        f->m->modules[module].no_names = (uint8_t)gt_symbols_no_names(f->symbols);
         tell(f, gt_model_string(f->m, d->path, NULL));
+    }
     gt_symbols_free(f->symbols);
     f->symbols = NULL;
 }

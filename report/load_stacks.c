@@ -189,6 +189,7 @@ static gt_text function_at(struct gt_loader *l, struct gt_load_module *module,
                                    .start = d->start,
                                    .end = d->end};
         module->symbols = gt_symbols_open(&of, NULL);
+        l->m->modules[module->module - 1].no_names = (uint8_t)gt_symbols_no_names(module->symbols);
         for (size_t i = 0; i < module->address_count; i++)
             gt_symbols_want(module->symbols, module->addresses[i].offset,
                             module->addresses[i].exact);

@@ -66,6 +66,11 @@ const char *gt_symbols_why(const struct gt_symbols *s)
     return s->files.why;
 }
 
+enum gt_no_names gt_symbols_no_names(const struct gt_symbols *s)
+{
+    return s->files.has_module || s->files.has_debug ? GT_NAMES_STRIPPED : s->files.missing;
+}
+
 static const struct gt_symbols_extra *extra(const struct gt_symbols *s, uint64_t start)
 {
     for (size_t i = 0; i < s->extra_count; i++)

@@ -130,6 +130,24 @@ struct gt_launched {
     int64_t delays, delay_ns, delay_max_ns;
 };
 
+/* What is added up where several rows become one: fields of gt_row and gt_avg. */
+#define GT_SUMMED(FIELD)                                                                           \
+    FIELD(count);                                                                                  \
+    FIELD(failed);                                                                                 \
+    FIELD(self_ns);                                                                                \
+    FIELD(total_ns);                                                                               \
+    FIELD(self_device_ns);                                                                         \
+    FIELD(device_ns);                                                                              \
+    FIELD(bytes);                                                                                  \
+    FIELD(flops);                                                                                  \
+    FIELD(memory);                                                                                 \
+    FIELD(self_memory);                                                                            \
+    FIELD(device_memory);                                                                          \
+    FIELD(self_device_memory);                                                                     \
+    FIELD(driver_memory);                                                                          \
+    FIELD(self_driver_memory);                                                                     \
+    FIELD(leaked)
+
 /* A place in a call tree. `kind` is enum gt_node_kind of core/layout.h (never ROOT). */
 struct gt_row {
     int32_t parent;             /* row index, smaller than its own; -1: outermost */

@@ -1,7 +1,7 @@
 /* The table: PyTorch's EventList.table(), byte for byte, then our own lines about what it can't
- * say. Widths, limits and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). One
- * thing is not: with stacks and FLOPs it prints the titles of these two columns over each other's
- * values. */
+ * say. Without PyTorch's operators two columns may be ours, of a driver's memory. Widths, limits
+ * and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). One thing is not: with
+ * stacks and FLOPs it prints the titles of these two columns over each other's values. */
 #include "core/layout.h"
 #include "report/mem.h"
 #include "report/overhead.h"
@@ -43,6 +43,8 @@ enum {
     SELF_MEMORY,
     DEVICE_MEMORY,
     SELF_DEVICE_MEMORY,
+    DRIVER_MEMORY,
+    LEAKED,
     CALLS,
     NODE,
     THREAD,
@@ -114,6 +116,23 @@ static size_t source_width(const struct gt_groups *g)
     return width < SOURCE_WIDTH ? width : SOURCE_WIDTH;
 }
 
+/* Columns of our own, for what a device's driver gave: with PyTorch's operators the table stays
+ * theirs, CSV and JSON have it. */
+static void driver_memory(struct table *t)
+{
+    int any = 0, leaked = 0, torch = 0;
+    for (size_t i = 0; i < t->g->count; i++) {
+        const struct gt_avg *a = &t->g->avgs[i];
+        any |= a->driver_memory || a->self_driver_memory || a->leaked;
+        leaked |= a->leaked > 0;
+        torch |= (a->sources & UINT32_C(1) << GT_SOURCE_TORCH) != 0;
+    }
+    if (any && !torch)
+        column(t, DRIVER_MEMORY, WIDTH, "Driver Mem", "", "");
+    if (leaked && !torch)
+        column(t, LEAKED, WIDTH, "Leaked", "", "");
+}
+
 static void columns(struct table *t, const struct gt_write_options *o)
 {
     static const char *const units[] = {"FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"};
@@ -168,6 +187,7 @@ static void columns(struct table *t, const struct gt_write_options *o)
         column(t, DEVICE_MEMORY, WIDTH, "", name, " Mem");
         column(t, SELF_DEVICE_MEMORY, WIDTH, "Self ", name, " Mem");
     }
+    driver_memory(t);
     column(t, CALLS, WIDTH, "# of Calls", "", "");
     if (node)
         column(t, NODE, WIDTH, "Node ID", "", "");
@@ -246,6 +266,12 @@ static void cell(const struct table *t, const struct column *c, const struct gt_
         break;
     case SELF_DEVICE_MEMORY:
         gt_text_memory(text, a->self_device_memory);
+        break;
+    case DRIVER_MEMORY:
+        gt_text_memory(text, a->driver_memory);
+        break;
+    case LEAKED:
+        gt_text_memory(text, a->leaked);
         break;
     case CALLS:
         snprintf(text, sizeof text, "%lld", (long long)a->count);
@@ -420,8 +446,8 @@ static void notes(const struct gt_model *m, const struct gt_write_options *o, st
     }
     note(s, marks, "mark", "marks");
     note(s, samples, "counter sample", "counter samples");
-    note(s, leaked, "byte of a device's memory never freed (leaked, in JSON)",
-         "bytes of devices' memory never freed (leaked, in JSON)");
+    note(s, leaked, "byte of a device's memory never freed (leaked)",
+         "bytes of devices' memory never freed (leaked)");
     note_open(m, s);
     note(s, lost[GT_LOST_INDEX_left_open], "range was open when its thread ended",
          "ranges were open when their threads ended");

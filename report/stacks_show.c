@@ -22,6 +22,8 @@ static char *format(const struct gt_model *m, const struct gt_stack_frame *f)
 {
     const char *name = string(m, f->function), *file = string(m, f->file), *end = "";
     const char *module = f->module ? base(string(m, m->modules[f->module - 1].path)) : "";
+    if (f->kind == GT_STACK_IS_PYTHON && !*name)
+        name = "?"; /* code.replace can take it away */
     if (f->inlined)
         end = " (inlined)";
     if (*file && *name && f->line)

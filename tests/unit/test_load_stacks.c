@@ -100,6 +100,7 @@ START_TEST(forms)
     node(0, "d", GT_TRIE_OTHER, GT_TRIE_OTHER);
     node(0, "e", 0, 0);
     node(0, "f", ours, def);
+    node(0, "g", 0, sb_python(&b, slot, def, "", 14, 1));
     slot->stack_missing = 1;
     slot->stack_truncated = 2;
     slot->stack_cut = 3;
@@ -107,6 +108,8 @@ START_TEST(forms)
     ck_assert_msg(load() == 0, "%s", e.message);
     ck_assert_str_eq(shown(0, GT_STACK_AUTO), "/src/app.py(12): C.f | /src/app.py(3): <module>");
     ck_assert_str_eq(shown(0, GT_STACK_PYTHON), shown(0, GT_STACK_AUTO));
+    ck_assert_str_eq(shown(6, GT_STACK_AUTO),
+                     "/src/app.py(14): ? | /src/app.py(12): C.f | /src/app.py(3): <module>");
     ck_assert_str_eq(shown(0, GT_STACK_NATIVE), "0x7000 | app+0x200 | app+0x100");
     ck_assert_str_eq(shown(1, GT_STACK_AUTO), "0x7000 | app+0x200 | app+0x100");
     ck_assert_str_eq(shown(1, GT_STACK_PYTHON), "");
@@ -116,7 +119,7 @@ START_TEST(forms)
     ck_assert_str_eq(shown(3, GT_STACK_JOINED), "(other stacks)");
     ck_assert_uint_eq(m.rows[4].stack, 0);
     ck_assert_uint_eq(m.rows[5].stack, m.rows[0].stack);
-    ck_assert_uint_eq(m.stack_count, 4);
+    ck_assert_uint_eq(m.stack_count, 5);
     const int64_t *lost = m.processes[0].lost;
     ck_assert_int_eq(lost[GT_LOST_INDEX_stack_missing], 1);
     ck_assert_int_eq(lost[GT_LOST_INDEX_stack_truncated], 2);

@@ -5,6 +5,7 @@
 #include "core/layout.h"
 #include "report/mem.h"
 #include "report/overhead.h"
+#include "report/symbols.h"
 #include "report/writer.h"
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #define SOURCE_WIDTH 75
 #define WIDTH 12
 #define COLUMNS 24
+#define MODULES_TOLD 8
+#define PATH_TOLD 60
 #define OVERHEAD_WORTH_TELLING 0.02
 
 struct column {
@@ -381,6 +384,35 @@ static void note_overhead(const struct gt_model *m, struct gt_sink *s)
     }
 }
 
+/* Why frames are shown as FILE+0x1234. */
+static void note_names(const struct gt_model *m, struct gt_sink *s)
+{
+    static const char *const reasons[GT_NO_NAMES] = {
+        NULL,
+        "it is in no file of its own",
+        "its file is not there; report --debug-dir looks elsewhere",
+        "another build of it is there now; report --debug-dir looks elsewhere",
+        "its file cannot be read",
+        "its file is no ELF file",
+        "its file has no symbols of functions; report --debug-dir looks for them elsewhere"};
+    uint8_t *why = gt_stacks_no_names(m);
+    size_t told = 0;
+    for (size_t i = 0; i < m->module_count; i++) {
+        if (!why[i] || told++ >= MODULES_TOLD)
+            continue;
+        const char *path = gt_model_string(m, m->modules[i].path, NULL), *slash;
+        slash = strrchr(path, '/');
+        gt_sink_text(s, "no names of functions in ");
+        gt_text_cell(s, why[i] != GT_NAMES_NO_FILE && slash && slash[1] ? slash + 1 : path, 0,
+                     PATH_TOLD, 0);
+        gt_sink_format(s, ": %s\n", reasons[why[i]]);
+    }
+    if (told > MODULES_TOLD)
+        gt_sink_format(s, "no names of functions in %zu more %s (no_names, in JSON)\n",
+                       told - MODULES_TOLD, told == MODULES_TOLD + 1 ? "file" : "files");
+    free(why);
+}
+
 /* Why a stack is shorter than the program's. */
 static void note_stacks(const int64_t *lost, struct gt_sink *s)
 {
@@ -439,8 +471,10 @@ static void notes(const struct gt_model *m, const struct gt_write_options *o, st
     note(s, lost[GT_LOST_INDEX_torn],
          "row torn: the process was killed in the middle of its update",
          "rows torn: the process was killed in the middle of their update");
-    if (o->group_by & GT_BY_STACK)
+    if (o->group_by & GT_BY_STACK) {
         note_stacks(lost, s);
+        note_names(m, s);
+    }
     note_overhead(m, s);
     if (full)
         gt_sink_text(s, "GPUTALLY_MEMORY was used up: later new names are folded\n");

@@ -103,6 +103,11 @@ int gt_cuda_captures(void) GT_CUDA_HIDDEN;
 /* The program says when to record (cudaProfilerStart and Stop). */
 void gt_cuda_profiler(int start) GT_CUDA_HIDDEN;
 
+/* Not 0 while we ask the driver something of our own: a program that uses CUPTI is not to see it.
+ */
+extern __thread unsigned char gt_cuda_asking GT_CUDA_HIDDEN
+    __attribute__((tls_model("initial-exec")));
+
 /* ---- cuda_proc.c ---- */
 
 /* The driver answered a look-up by name with *pfn: puts ours there if we stand in front of that

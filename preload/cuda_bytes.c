@@ -100,9 +100,12 @@ static unsigned element_of(const void *array)
         (CUresult(*)(CUDA_ARRAY3D_DESCRIPTOR *, const void *))gt_cuda_real(&api, look_up_real, 0);
     CUDA_ARRAY3D_DESCRIPTOR d;
     int saved = errno;
-    unsigned bytes =
-        array && get && get(&d, array) == 0 ? element_bytes(d.Format, d.NumChannels) : 0;
+    unsigned bytes = 0;
 
+    gt_cuda_asking++;
+    if (array && get && get(&d, array) == 0)
+        bytes = element_bytes(d.Format, d.NumChannels);
+    gt_cuda_asking--;
     errno = saved;
     return bytes;
 }

@@ -103,6 +103,11 @@ int gt_cuda_captures(void) GT_CUDA_HIDDEN;
 /* The program says when to record (cudaProfilerStart and Stop). */
 void gt_cuda_profiler(int start) GT_CUDA_HIDDEN;
 
+/* Not 0 while we ask the driver something of our own: a program that uses CUPTI is not to see it.
+ */
+extern __thread unsigned char gt_cuda_asking GT_CUDA_HIDDEN
+    __attribute__((tls_model("initial-exec")));
+
 /* ---- cuda_proc.c ---- */
 
 /* The driver answered a look-up by name with *pfn: puts ours there if we stand in front of that
@@ -163,9 +168,16 @@ uint64_t gt_cuda_array_format_bytes(uint64_t elements, unsigned format,
     gt_cuda_array_format_bytes((uint64_t)(a)->Width *((a)->Height ? (a)->Height : 1), (a)->Format, \
                                (a)->NumChannels)
 #define gt_cuda_array3d_bytes(a)                                                                   \
-    gt_cuda_array_format_bytes((uint64_t)(a)->Width *((a)->Height ? (a)->Height : 1) *             \
-                                   ((a)->Depth ? (a)->Depth : 1),                                  \
-                               (a)->Format, (a)->NumChannels)
+    gt_cuda_backed(                                                                                \
+        gt_cuda_array_format_bytes((uint64_t)(a)->Width *((a)->Height ? (a)->Height : 1) *         \
+                                       ((a)->Depth ? (a)->Depth : 1),                              \
+                                   (a)->Format, (a)->NumChannels),                                 \
+        (a)->Flags)
+/* 0 for an array that gets its memory later. */
+uint64_t gt_cuda_backed(uint64_t bytes, unsigned flags) GT_CUDA_HIDDEN;
+uint64_t gt_cuda_mipmapped_bytes(const CUDA_ARRAY3D_DESCRIPTOR *a, unsigned levels) GT_CUDA_HIDDEN;
+uint64_t gt_cudart_mipmapped_bytes(const cudaChannelFormatDesc *desc, const cudaExtent *extent,
+                                   unsigned levels, unsigned flags) GT_CUDA_HIDDEN;
 uint64_t gt_cudart_array_bytes(const cudaChannelFormatDesc *desc, size_t width, size_t height,
                                size_t depth) GT_CUDA_HIDDEN;
 uint64_t gt_cudart_3d_bytes(const cudaMemcpy3DParms *p) GT_CUDA_HIDDEN;

@@ -56,6 +56,8 @@ __attribute__((noinline, cold)) void *gt_cuda_find(const struct gt_cuda_api *api
 
 /* ---- the range of a call ---- */
 
+__thread unsigned char gt_cuda_asking;
+
 #define TAG GT_TAG(GT_SOURCE_CUDA, 0, 0)
 
 int gt_cuda_begin(const struct gt_cuda_info *info)

@@ -53,12 +53,33 @@ static void launch(int domain, const struct gt_cupti_call *call)
     gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
 }
 
+/* Counted, so that the program does not get its record. Inside a call of the runtime's it may have
+ * the id of that, and of other calls of the driver in it. One that launches stays a launch. */
+static void asked(int question, const struct gt_cupti_call *call)
+{
+    struct gt_origin o = {0};
+    int flags = gt_origin_flags(GT_SOURCE_CUDA, call->correlation);
+    if (call->site != 0 || (flags >= 0 && !(flags & GT_CUPTI_ASKED)))
+        return;
+    if (flags >= 0)
+        o = gt_origin_get(GT_SOURCE_CUDA, call->correlation);
+    o.flags = GT_ORIGIN_SILENT | GT_CUPTI_ASKED;
+    o.slot += UINT32_C(1) << 8 * question;
+    gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
+}
+
 /* The one callback that CUPTI has of this process. */
 static void callback(void *user, int domain, uint32_t id, const void *data)
 {
     gt_cupti_callback *theirs =
         atomic_load_explicit(&gt_cupti.program.callback, memory_order_acquire);
     (void)user;
+    if (gt_cuda_asking) {
+        int question = gt_cupti_question(domain, id);
+        if (question >= 0)
+            asked(question, data);
+        return;
+    }
     if (gt_cupti_bit(gt_cupti.ours, domain, id)) {
         const struct gt_cupti_call *call = data;
         if (call->site == 0)
@@ -79,6 +100,18 @@ static int is_launch(const char *name)
     return strstr(name, "Launch") || strstr(name, "Memcpy") || strstr(name, "Memset");
 }
 
+/* What cuda_context.c and cuda_bytes.c ask. */
+static int question_of(const char *name)
+{
+    static const char *const names[GT_CUPTI_QUESTIONS] = {"cuArray3DGetDescriptor_v2",
+                                                          "cuCtxGetCurrent", "cuCtxGetDevice",
+                                                          "cuDevicePrimaryCtxGetState"};
+    for (unsigned i = 0; i < GT_CUPTI_QUESTIONS; i++)
+        if (strcmp(name, names[i]) == 0)
+            return (int)i;
+    return -1;
+}
+
 /* By name, since the numbers grow with each version. */
 static void choose_launches(void)
 {
@@ -90,6 +123,8 @@ static void choose_launches(void)
             if (is_launch(name))
                 atomic_fetch_or_explicit(&gt_cupti.ours[domain][id / 64], UINT64_C(1) << id % 64,
                                          memory_order_relaxed);
+            else if (domain == GT_CUPTI_DRIVER && question_of(name) >= 0)
+                gt_cupti.questions[question_of(name)] = id;
         }
 }
 
@@ -97,7 +132,7 @@ static void enable_launches(uint32_t on)
 {
     for (int domain = GT_CUPTI_DRIVER; domain <= GT_CUPTI_RUNTIME; domain++)
         for (uint32_t id = 1; id < GT_CUPTI_CALLBACKS; id++)
-            if (gt_cupti_bit(gt_cupti.ours, domain, id) &&
+            if (gt_cupti_needs(domain, id) &&
                 (on || !gt_cupti_bit(gt_cupti.program.wants, domain, id)))
                 gt_cupti.call.enable_callback(on, gt_cupti.subscriber, domain, id);
 }
@@ -149,6 +184,7 @@ int gt_cupti_use(void *library)
         gt_cupti.call.unsubscribe(gt_cupti.subscriber);
         gt_cupti.subscriber = NULL;
         memset((void *)gt_cupti.ours, 0, sizeof gt_cupti.ours);
+        memset(gt_cupti.questions, 0, sizeof gt_cupti.questions);
     }
     if ((rc = load_calls(library)))
         return rc;

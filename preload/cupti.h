@@ -41,6 +41,7 @@ struct gt_cupti_program {
     _Atomic uint64_t dropped;              /* records that CUPTI lost, and not told yet */
 };
 
+#define GT_CUPTI_QUESTIONS 4u /* at most: gt_origin.slot counts them, in a byte each */
 struct gt_cupti {
     struct gt_cupti_calls call;
     void *library; /* dlopen's handle of the copy that `call` leads to; NULL: none yet */
@@ -48,6 +49,7 @@ struct gt_cupti {
     atomic_int recording; /* 1: our kinds are enabled */
     atomic_flag lock;     /* held while who is subscribed, or what is enabled, changes */
     _Atomic uint64_t ours[GT_CUPTI_DOMAINS][GT_CUPTI_CALLBACKS / 64]; /* launches, by callback id */
+    uint32_t questions[GT_CUPTI_QUESTIONS]; /* callback ids of what we ask the driver ourselves */
     struct gt_cupti_program program;
 };
 extern struct gt_cupti gt_cupti __attribute__((visibility("hidden")));
@@ -96,6 +98,24 @@ static inline uint64_t gt_cupti_bit(const _Atomic uint64_t set[][GT_CUPTI_CALLBA
         return 0;
     return atomic_load_explicit(&set[domain][id / 64], memory_order_relaxed) >> id % 64 & 1;
 }
+
+/* Which of our questions it is; -1: none. */
+static inline int gt_cupti_question(int domain, uint32_t id)
+{
+    for (unsigned i = 0; domain == GT_CUPTI_DRIVER && id && i < GT_CUPTI_QUESTIONS; i++)
+        if (gt_cupti.questions[i] == id)
+            return (int)i;
+    return -1;
+}
+
+/* 1 for callbacks that we need, whatever the program wants. */
+static inline int gt_cupti_needs(int domain, uint32_t id)
+{
+    return gt_cupti_bit(gt_cupti.ours, domain, id) || gt_cupti_question(domain, id) >= 0;
+}
+
+/* In gt_origin.flags: no launch, but a question of ours. */
+#define GT_CUPTI_ASKED (GT_ORIGIN_OWN << GT_CUPTI_OURS)
 
 /* cupti_records.c */
 gt_cupti_request gt_cupti_our_request;

@@ -262,10 +262,27 @@ static void add(struct share *s, const uint8_t *record, size_t bytes)
     s->records++;
 }
 
+/* A call of the driver's that we made to ask it something: as many of one id as we made. */
+static int was_asked(const struct gt_cupti_api *call)
+{
+    int question = gt_cupti_question(GT_CUPTI_DRIVER, call->id);
+    int flags = question < 0 ? -1 : gt_origin_flags(GT_SOURCE_CUDA, call->correlation);
+    if (flags < 0 || !(flags & GT_CUPTI_ASKED))
+        return 0;
+    struct gt_origin o = gt_origin_get(GT_SOURCE_CUDA, call->correlation);
+    if (!(o.slot >> 8 * question & 255))
+        return 0;
+    o.slot -= UINT32_C(1) << 8 * question;
+    gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
+    return 1;
+}
+
 /* Would the program have this record if it were alone? What we enabled for ourselves it has if it
  * had the kind enabled at the launch. */
-static int is_programs(uint32_t kind, const struct gt_origin *o)
+static int is_programs(uint32_t kind, const uint8_t *record, const struct gt_origin *o)
 {
+    if (kind == GT_CUPTI_DRIVER_CALL)
+        return !was_asked((const void *)record);
     if (!gt_cupti_is_ours(kind))
         return 1;
     if (o->generation)
@@ -294,7 +311,7 @@ void gt_cupti_our_complete(void *context, uint32_t stream, uint8_t *buffer, size
         size_t size = (size_t)((more ? next : buffer + valid) - record);
         if (gt_cupti_is_ours(kind))
             o = count(record, t);
-        if (is_programs(kind, &o))
+        if (is_programs(kind, record, &o))
             add(&share, record, size);
         record = next;
     }

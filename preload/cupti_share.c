@@ -112,7 +112,7 @@ static int want(uint32_t on, int domain, uint32_t id)
     uint64_t bit = UINT64_C(1) << id % 64;
     if (domain < 0 || domain >= GT_CUPTI_DOMAINS || id >= GT_CUPTI_CALLBACKS)
         return GT_CUPTI_INVALID;
-    if (on || !gt_cupti_bit(gt_cupti.ours, domain, id)) {
+    if (on || !gt_cupti_needs(domain, id)) {
         int rc = gt_cupti.call.enable_callback(on, gt_cupti.subscriber, domain, id);
         if (rc)
             return rc;
@@ -136,7 +136,7 @@ static int want_domain(uint32_t on, int domain)
         atomic_store_explicit(&gt_cupti.program.wants[domain][i], on ? ~UINT64_C(0) : 0,
                               memory_order_relaxed);
     for (uint32_t id = 0; !on && id < GT_CUPTI_CALLBACKS; id++)
-        if (gt_cupti_bit(gt_cupti.ours, domain, id))
+        if (gt_cupti_needs(domain, id))
             gt_cupti.call.enable_callback(1, gt_cupti.subscriber, domain, id);
     return GT_CUPTI_OK;
 }
@@ -297,6 +297,7 @@ GT_EXPORT int cuptiFinalize(void)
     if (!rc) {
         memset(&gt_cupti.program, 0, sizeof gt_cupti.program);
         memset((void *)gt_cupti.ours, 0, sizeof gt_cupti.ours);
+        memset(gt_cupti.questions, 0, sizeof gt_cupti.questions);
         gt_cupti.subscriber = NULL;
         gt_cupti.recording = 0;
         if (gt_cupti_use(library) == 0 && recording)

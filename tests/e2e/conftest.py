@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def preload(*before, **more):
     return clean_env(LD_PRELOAD=":".join(first + [str(LIBRARY)]), **more)
 
 
-# process ids of what the tests have started; exec keeps them
+# process ids of what a test has started; exec keeps them
 started = set()
 
 
@@ -223,6 +224,15 @@ class Expected:
             assert report["lost"][what] == self.totals.get(what, 0), what
 
 
+def let_others_reach(tmp_path):
+    """pytest's folders are its user's alone."""
+    for p in (tmp_path, *tmp_path.parents):
+        if p == Path(tempfile.gettempdir()).resolve():
+            break
+        if p.stat().st_uid == os.getuid():
+            p.chmod(p.stat().st_mode | 0o055)
+
+
 def leftovers():
     """Our files in /dev/shm: sessions and folders of `run`."""
     return {p.name for p in SHM.glob("gputally-*")}
@@ -238,7 +248,9 @@ def owner(name):
 @pytest.fixture
 def no_leftovers(tmp_path):
     """Nothing of ours may stay in /dev/shm. Others may test on this machine at the same time, so a file
-    is ours when its process was started by us, or when a folder of the tests is named in it."""
+    is ours when its process was started by this test (numbers of processes come again), or when a folder of the
+    tests is named in it."""
+    started.clear()
     before = leftovers()
     yield
     ours = []

@@ -30,6 +30,9 @@ struct gt_regs {
                       .sp = (uint64_t)__builtin_dwarf_cfa(),                                       \
                       .fp = *(const uint64_t *)__builtin_frame_address(0)})
 
+/* Bits that no address has: in the trie they say what a node is (layout.h). */
+#define GT_NO_ADDRESS(pc) ((pc) & (GT_TRIE_EXACT | GT_TRIE_PYTHON | GT_TRIE_ENTRY))
+
 /* A stretch of memory: a stack, or code that no module holds. */
 struct gt_where {
     uint64_t lo, hi;
@@ -67,6 +70,7 @@ struct gt_stack {
     uint64_t walked;           /* frames */
     uint64_t fallbacks;        /* captures by libunwind */
     uint64_t truncated;        /* captures */
+    uint64_t python_truncated; /* likewise, counted by stacks.c: of Python frames */
     uint64_t cut;              /* captures */
     struct gt_where stacks[4]; /* seen lately, the last one first */
     struct gt_where inherited; /* stacks[0] of the last owner */

@@ -64,7 +64,8 @@ int gt_cuda_begin(const struct gt_cuda_info *info)
         return GT_CUDA_OFF;
     /* a context takes its events along */
     if (unlikely(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed)) &&
-        (info->kind == GT_CUDA_CONTEXT || info->kind == GT_CUDA_SYNC))
+        (info->kind == GT_CUDA_CONTEXT || info->kind == GT_CUDA_CONTEXT_END ||
+         info->kind == GT_CUDA_SYNC))
         gt_cuda_events_collect(1);
     return gt_push_call(TAG, info->key);
 }

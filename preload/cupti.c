@@ -36,10 +36,9 @@ static const struct call {
 static uint32_t programs_kinds(void)
 {
     uint32_t flags = 0;
-    static const uint32_t kinds[] = {GT_CUPTI_KERNEL, GT_CUPTI_COPY, GT_CUPTI_SET};
-    for (int i = 0; i < 3; i++)
-        if (atomic_load_explicit(&gt_cupti.program.kinds[kinds[i]], memory_order_relaxed))
-            flags |= GT_CUPTI_PROGRAMS(kinds[i]);
+    for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
+        if (atomic_load_explicit(&gt_cupti.program.kinds[gt_cupti_kinds[i]], memory_order_relaxed))
+            flags |= (uint32_t)GT_ORIGIN_OWN << i;
     return flags;
 }
 
@@ -133,9 +132,9 @@ static int load_calls(void *library)
 static void disable(void)
 {
     atomic_store_explicit(&gt_cupti.recording, 0, memory_order_relaxed);
-    for (uint32_t kind = 0; kind < GT_CUPTI_KINDS; kind++)
-        if (gt_cupti_is_ours(kind) && !gt_cupti.program.kinds[kind])
-            gt_cupti.call.disable((int)kind);
+    for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
+        if (!gt_cupti.program.kinds[gt_cupti_kinds[i]])
+            gt_cupti.call.disable((int)gt_cupti_kinds[i]);
     enable_launches(0);
 }
 
@@ -169,13 +168,13 @@ int gt_cupti_enable(void)
     int rc;
     if (atomic_load_explicit(&gt_cupti.recording, memory_order_relaxed))
         return 0;
-    /* this is the call that fails where CUPTI can't work, with a result of its own */
-    if ((rc = gt_cupti.call.enable(GT_CUPTI_KERNEL)))
-        return rc;
-    if ((rc = gt_cupti.call.enable(GT_CUPTI_COPY)) || (rc = gt_cupti.call.enable(GT_CUPTI_SET))) {
-        disable();
-        return rc;
-    }
+    /* the first is the call that fails where CUPTI can't work, with a result of its own */
+    for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
+        if ((rc = gt_cupti.call.enable((int)gt_cupti_kinds[i]))) {
+            if (i)
+                disable();
+            return rc;
+        }
     enable_launches(1);
     gt_cupti_clock_is(NULL);
     atomic_store_explicit(&gt_cupti.recording, 1, memory_order_relaxed);

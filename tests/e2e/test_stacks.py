@@ -1,11 +1,16 @@
 """Stacks of whole programs: libraries that come and go, exceptions, odd stacks; and that a program that
 has none is left alone."""
 import json
+import os
+import platform
 import re
+import struct
+import sys
+from random import Random
 
 import pytest
 
-from conftest import APPS, BUILD, SAN, clean_env, counts, execute, load_report, preload, run
+from conftest import APPS, BUILD, GPUTALLY, SAN, clean_env, counts, execute, forbid, load_report, preload, run
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 ALL = ["--with-stack", "1,ranges"]
@@ -73,6 +78,13 @@ def test_libraries_come_and_go(tmp_path, threads):
         assert functions.count("stay_outer") in range(1, 8)
 
 
+@pytest.mark.skipif(bool(SAN), reason="takes its time with sanitizers")
+def test_libraries_without_end(tmp_path):
+    """20,000 loads: the last one costs as much as the first; it took hours."""
+    _, report = recorded(tmp_path, "stacks_plugins", "10000", "alone")
+    assert counts(report) == {"in plug_0": 50000, "in plug_1": 50000}
+
+
 def test_exceptions(tmp_path):
     """10^5 C++ exceptions through frames whose stacks are kept: the same ones, and none is lost."""
     throws = 4000 if SAN else 100000
@@ -105,6 +117,30 @@ def test_exceptions_are_libgccs(tmp_path):
 @pytest.mark.skipif(bool(SAN), reason="a sanitizer's stacks are larger and its handlers others")
 def test_odd_stacks(tmp_path):
     _, report = recorded(tmp_path, "stacks_odd")
+    check_odd_stacks(report)
+
+
+@pytest.mark.skipif(bool(SAN) or os.uname().machine != "x86_64", reason="numbers of system calls")
+def test_odd_stacks_of_an_old_kernel(tmp_path):
+    """Before Linux 6.11 /proc/self/maps has to be read: there is no ioctl that knows one address."""
+    command = [str(GPUTALLY), "run", "-q", *ALL, "--", str(APPS / "stacks_odd")]
+    done = execute([sys.executable, "-c", f"import os\n{forbid(16, error=25)}\nos.execv({command[0]!r}, {command!r})"],
+                   cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    check_odd_stacks(load_report(tmp_path))
+
+
+@pytest.mark.skipif(bool(SAN), reason="takes its time with sanitizers")
+def test_many_fibres(tmp_path):
+    """5,000 stacks that take turns, each a mapping: a look for one does not read all of them."""
+    if tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) < (6, 11):
+        pytest.skip("the kernel can't be asked for one mapping")
+    _, report = recorded(tmp_path, "stacks_odd", "many")
+    (key, functions, *_, count), = native(report)
+    assert (key, count) == ("fibre", 20000) and "many_main" in functions
+
+
+def check_odd_stacks(report):
     assert counts(report) == {"tiny": 2000, "on an alternate stack": 50, "home": 50, "home again": 1,
                               "fibre one": 50, "fibre two": 50, "deep": 3, "before the jump": 90,
                               "after the jump": 1}
@@ -128,6 +164,44 @@ def test_odd_stacks(tmp_path):
     assert len(rows["before the jump"]) == 5
     assert sum(count for _, _, count in rows["before the jump"]) == 90
     assert report["lost"]["stack_truncated"] == 3 and report["lost"]["stack_missing"] == 0
+
+
+def sections(elf, prefix):
+    """[(offset, bytes)] of the sections of an ELF file whose names begin so"""
+    table, = struct.unpack_from("<Q", elf, 40)
+    count, names = struct.unpack_from("<2H", elf, 60)
+    headers = [struct.unpack_from("<2I4Q", elf, table + 64 * i) for i in range(count)]
+    return [h[4:6] for h in headers if elf[headers[names][4] + h[0]:].startswith(prefix)]
+
+
+@pytest.mark.skipif(bool(SAN), reason="the sanitizers' own unwinders crash")
+def test_damaged_unwind_data(tmp_path):
+    """A program whose .eh_frame is damaged at random runs as well as without us: what can't be believed is
+    not believed, and libunwind, which would, is not asked."""
+    good = (APPS / "stacks_odd").read_bytes()
+    places = sections(good, b".eh_frame")
+    assert len(places) == 2
+    random = Random(1)
+    env = preload(GPUTALLY_WITH_STACK="native,ranges", GPUTALLY_FORMAT="none")
+    program = tmp_path / "damaged"
+    for n in range(60):
+        bad = bytearray(good)
+        for _ in range(random.choice([1, 4, 16, 64])):
+            offset, size = random.choice(places)
+            bad[offset + random.randrange(size)] = random.choice([0, 0xff, 0x0f, 0x16, random.randrange(256)])
+        program.write_bytes(bad)
+        program.chmod(0o755)
+        done = execute([program], env=env, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "done\n"), n
+        program.unlink()
+
+
+@pytest.mark.skipif(bool(SAN), reason="sanitizers take more of the stack")
+def test_first_call_in_a_handler(tmp_path):
+    """The first call of all comes from a signal handler with a small stack of its own: nothing is loaded there."""
+    _, report = recorded(tmp_path, "stacks_odd", "first")
+    (_, functions, _, note, count), = native(report)
+    assert (count, note) == (50, []) and "interrupted" in functions
 
 
 @pytest.mark.skipif(bool(SAN), reason="for the ordinary library")

@@ -69,9 +69,20 @@ static void thread_name(char name[16])
 
 static void take_over(struct gt_slot *slot, const char name[16])
 {
-    memcpy(slot->name, name, sizeof slot->name);
+    for (size_t i = 0; i < sizeof slot->name; i++)
+        __atomic_store_n(&slot->name[i], name[i], __ATOMIC_RELAXED);
     slot->tid = (uint32_t)gt_sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
     slot->threads++;
+}
+
+/* Asked before the slot is ours, so another thread may just be writing its own name there. A name
+ * read amid that costs the preference, no more. */
+static int is_named(const struct gt_slot *slot, const char name[16])
+{
+    for (size_t i = 0; i < sizeof slot->name; i++)
+        if (__atomic_load_n(&slot->name[i], __ATOMIC_RELAXED) != name[i])
+            return 0;
+    return 1;
 }
 
 /* The slot of a thread that has ended: of the same name if there is one. */
@@ -81,7 +92,7 @@ static struct gt_thread *reuse(const char name[16])
         struct gt_thread *t = atomic_load_explicit(&threads, memory_order_acquire);
         for (; t; t = t->next) {
             uint32_t state = GT_SLOT_FREE;
-            if ((any || memcmp(t->slot->name, name, 16) == 0) &&
+            if ((any || is_named(t->slot, name)) &&
                 atomic_load_explicit(&t->slot->state, memory_order_relaxed) == GT_SLOT_FREE &&
                 atomic_compare_exchange_strong_explicit(&t->slot->state, &state, GT_SLOT_LIVE,
                                                         memory_order_acquire, memory_order_relaxed))

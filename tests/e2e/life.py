@@ -166,6 +166,7 @@ def leftovers(folder):
 @pytest.fixture(autouse=True)
 def clean(tmp_path):
     """Nothing of the test stays in /dev/shm."""
+    _started.clear()
     before = set(SHM.glob("gputally-*"))  # a pid comes again
     yield
     left = [path for path in leftovers(tmp_path) if path not in before]

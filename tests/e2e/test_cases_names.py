@@ -10,8 +10,8 @@ import subprocess
 
 import pytest
 
-from conftest import (APPS, BUILD, GPUTALLY, LIBRARY, ROOT, SAN, Expected, chain, clean_env, counts, execute, load_report,
-                      masked, preload, rows, run, tool)
+from conftest import (APPS, BUILD, GPUTALLY, LIBRARY, ROOT, SAN, Expected, chain, clean_env, counts, execute,
+                      let_others_reach, load_report, masked, preload, rows, run, tool)
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 NAMES = APPS / "e2e_names"
@@ -243,8 +243,7 @@ def as_nobody():
 @pytest.fixture
 def open_folder(tmp_path):
     """A folder that everybody may write, reachable by all."""
-    for p in (tmp_path, *tmp_path.parents[:2]):
-        os.chmod(p, os.stat(p).st_mode | 0o055)
+    let_others_reach(tmp_path)
     folder = tmp_path / "open"
     folder.mkdir()
     os.chmod(folder, 0o777)

@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from conftest import APPS, GPUTALLY, LIBRARY, SAN, SHM, clean_env, counts, execute, load_report, preload, run, tool
+from conftest import (APPS, GPUTALLY, LIBRARY, SAN, SHM, clean_env, counts, execute, let_others_reach, load_report, preload,
+                      run, tool)
 
 pytestmark = [
     pytest.mark.usefixtures("no_leftovers"),
@@ -71,8 +72,7 @@ def test_unwritable_folder(tmp_path, way, kept):
     folder = tmp_path / "closed"
     folder.mkdir()
     os.chmod(folder, 0o555)
-    for p in (tmp_path, *tmp_path.parents[:2]):
-        os.chmod(p, os.stat(p).st_mode | 0o055)
+    let_others_reach(tmp_path)
     prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     if subprocess.run([*prefix, "test", "-x", PROGRAM]).returncode:
         pytest.skip("another user can't reach the build folder")

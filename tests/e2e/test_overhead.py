@@ -41,10 +41,12 @@ def test_measuring_leaves_no_session(tmp_path):
             return b"calibration" in p.read_bytes()
         except OSError:
             return False  # somebody else's, gone meanwhile
+    def sessions():
+        return {p for folder in (SHM, Path("/tmp")) for p in folder.glob("gputally-*.session")}
+    before = sessions()
     assert run(APP, "nest", "1", options=["-f", "json"], cwd=tmp_path).returncode == 0
     assert load_report(tmp_path)["overhead"][0]["call_ns"] > 0
-    for folder in (SHM, Path("/tmp")):
-        assert not [p for p in folder.glob("gputally-*.session") if left(p)]
+    assert not [p for p in sessions() - before if left(p)]
 
 
 def test_calls_that_were_left_out_cost_too(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, SHM, counts, execute, load_report, preload, run, started, tool
+from conftest import APPS, SHM, counts, execute, load_report, owner, preload, run, started, tool
 
 APP = APPS / "win_app"
 
@@ -64,9 +64,12 @@ def records(tmp_path):
 
 @pytest.fixture(autouse=True)
 def own_sessions(tmp_path_factory):
+    started.clear()
     before = set(SHM.glob("gputally-*"))
     yield
-    wait_for(lambda: not [p for p in set(SHM.glob("gputally-*")) - before if p.is_dir() and not any(p.iterdir())])
+    # other tests run programs at the same time
+    wait_for(lambda: not [p for p in set(SHM.glob("gputally-run-*")) - before
+                          if owner(p.name) in started and p.is_dir() and not any(p.iterdir())])
 
 
 @pytest.mark.parametrize("way", ["run", "preload"])

@@ -105,5 +105,5 @@ $(B)/sim/apps/%: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -o $@ $<
 
 .PHONY: sim-apps
-apps: sim-apps
-sim-apps: sim $(if $(SAN),,$(B)/sim/apps/cases) $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad $(B)/sim/apps/driver $(B)/sim/apps/saxpy.cubin $(CUDA_CLIENTS:%=$(B)/sim/apps/%) $(B)/sim/apps/cuda_peer $(addprefix $(B)/sim/apps/cuda_kernels.,so cubin fatbin))
+apps: $(if $(SAN),,sim-apps)
+sim-apps: sim $(B)/sim/apps/cases $(if $(NVCC),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad $(B)/sim/apps/driver $(B)/sim/apps/saxpy.cubin $(CUDA_CLIENTS:%=$(B)/sim/apps/%) $(B)/sim/apps/cuda_peer $(addprefix $(B)/sim/apps/cuda_kernels.,so cubin fatbin))

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <string.h>
 #include "core/compat.h"
 #include "core/core.h"
 #include "core/record.h"
@@ -58,14 +59,22 @@ __attribute__((noinline, cold)) void *gt_cuda_find(const struct gt_cuda_api *api
 
 #define TAG GT_TAG(GT_SOURCE_CUDA, 0, 0)
 
+static void events_before(const struct gt_cuda_info *info)
+{
+    if (info->kind == GT_CUDA_CONTEXT &&
+        (strstr(info->key, "Destroy") || strstr(info->key, "Reset") ||
+         strstr(info->key, "Release")))
+        gt_cuda_events_let_go();
+    else if (info->kind == GT_CUDA_SYNC)
+        gt_cuda_events_collect(1);
+}
+
 int gt_cuda_begin(const struct gt_cuda_info *info)
 {
     if (unlikely(!gt_source_on(GT_SOURCE_CUDA)))
         return GT_CUDA_OFF;
-    /* a context takes its events along */
-    if (unlikely(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed)) &&
-        (info->kind == GT_CUDA_CONTEXT || info->kind == GT_CUDA_SYNC))
-        gt_cuda_events_collect(1);
+    if (unlikely(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed)))
+        events_before(info);
     return gt_push_call(TAG, info->key);
 }
 

@@ -14,6 +14,7 @@
 #include "abi/cuda.h"
 #include "core/memory.h"
 #include "cuda_events.h"
+#include "cupti.h"
 #include "hook.h"
 #include "torch.h" /* gt_torch_opened */
 
@@ -190,7 +191,11 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
         gt_cuda_pair_end(&pair, GT_CUDA_STREAM_OF(0, ##__VA_ARGS__, 0, 0), &api##_info[index], r,  \
                          r == 0 ? (uint64_t)(bytes) : 0, &k);                                      \
     }                                                                                              \
-    return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
+    uint64_t moved = r == 0 ? (uint64_t)(bytes) : 0;                                               \
+    if (api##_info[index].since && api##_info[index].kind != GT_CUDA_LAUNCH &&                     \
+        __builtin_expect(moved == 0, 0))                                                           \
+        gt_cupti_moved_nothing(api##_info[index].key);                                             \
+    return gt_cuda_end(begun, r, moved)
 
 /* The driver's functions that give memory or take it back: where, is told by what their first
  * parameter points to, or by itself. */

@@ -18,6 +18,10 @@ int gt_cupti_start(void);
 /* The process ends: takes what is complete, waits for nothing. */
 void gt_cupti_end(void);
 
+/* The driver's function that this thread just called, a copy or a set, had nothing to do, as far as
+ * is known: nobody is to wait for a record of it. */
+void gt_cupti_moved_nothing(const char *key);
+
 /* ---- between the files ---- */
 
 struct gt_cupti_calls {
@@ -30,6 +34,7 @@ struct gt_cupti_calls {
 
 /* What the program asked CUPTI for. Written under `lock`, read by callbacks without. */
 struct gt_cupti_program {
+    _Atomic uint32_t life; /* how often it has ended its use */
     int subscribed;
     _Atomic(gt_cupti_callback *) callback; /* NULL: none is to be called */
     void *user;
@@ -38,6 +43,7 @@ struct gt_cupti_program {
     _Atomic(gt_cupti_complete *) complete;
     _Atomic uint8_t kinds[GT_CUPTI_KINDS]; /* 1: enabled */
     _Atomic uint64_t dropped;              /* records that CUPTI lost, and not told yet */
+    gt_cupti_clock *clock;                 /* that of all records; NULL: CUPTI's own */
 };
 
 struct gt_cupti {
@@ -45,7 +51,9 @@ struct gt_cupti {
     void *library; /* dlopen's handle of the copy that `call` leads to; NULL: none yet */
     void *subscriber;
     atomic_int recording; /* 1: our kinds are enabled */
-    atomic_flag lock;     /* held while who is subscribed, or what is enabled, changes */
+    atomic_int shared;    /* 1: we stand between the program and CUPTI */
+    /* process that changes who is subscribed, or what is enabled; 0: none */
+    _Atomic uint32_t lock;
     _Atomic uint64_t ours[GT_CUPTI_DOMAINS][GT_CUPTI_CALLBACKS / 64]; /* launches, by callback id */
     struct gt_cupti_program program;
 };
@@ -57,15 +65,10 @@ int gt_cupti_use(void *library);
 /* Enables our kinds, if CUDA is recorded at all. 0 or a CUptiResult. The lock is held. */
 int gt_cupti_enable(void);
 
-static inline void gt_cupti_enter(void)
-{
-    while (atomic_flag_test_and_set_explicit(&gt_cupti.lock, memory_order_acquire))
-        ;
-}
-
+void gt_cupti_enter(void);
 static inline void gt_cupti_leave(void)
 {
-    atomic_flag_clear_explicit(&gt_cupti.lock, memory_order_release);
+    atomic_store_explicit(&gt_cupti.lock, 0, memory_order_release);
 }
 
 /* 1 for kinds that we enable for ourselves. */
@@ -74,9 +77,15 @@ static inline int gt_cupti_is_ours(uint32_t kind)
     return kind == GT_CUPTI_KERNEL || kind == GT_CUPTI_COPY || kind == GT_CUPTI_SET;
 }
 
-/* In gt_origin.flags: while it was launched the program had the kind enabled itself. */
+/* In gt_origin.flags: while it was launched the program had the kind enabled itself; of kernels, as
+ * GT_CUPTI_SERIAL_KERNEL; and which of the program's uses of CUPTI that was, each ended by
+ * cuptiFinalize. */
 #define GT_CUPTI_PROGRAMS(kind)                                                                    \
     (GT_ORIGIN_OWN << ((kind) == GT_CUPTI_COPY ? 1 : (kind) == GT_CUPTI_SET ? 2 : 0))
+#define GT_CUPTI_SERIAL (GT_ORIGIN_OWN << 3)
+#define GT_CUPTI_LIFE_SHIFT 8
+/* Now. */
+uint32_t gt_cupti_programs_flags(void);
 
 static inline uint64_t gt_cupti_bit(const _Atomic uint64_t set[][GT_CUPTI_CALLBACKS / 64],
                                     int domain, uint32_t id)
@@ -89,6 +98,8 @@ static inline uint64_t gt_cupti_bit(const _Atomic uint64_t set[][GT_CUPTI_CALLBA
 /* cupti_records.c */
 gt_cupti_request gt_cupti_our_request;
 gt_cupti_complete gt_cupti_our_complete;
+/* What CUPTI had no buffer for. */
+void gt_cupti_count_dropped(void *context, uint32_t stream);
 /* Record times are of that clock from now on; NULL: ns. The lock is held. */
 void gt_cupti_clock_is(gt_cupti_clock *clock);
 

@@ -1,6 +1,7 @@
 """Odd things that programs do with CUDA's driver and with CUPTI (tests/apps/cuda_odd.py), on the simulated GPU: they get
 the answers that they get without us, and the report tells of every launch and every block of memory."""
 import json
+import re
 import sys
 from collections import Counter
 
@@ -54,7 +55,7 @@ def memory(report):
 @both_ways
 @pytest.mark.parametrize("what, launches", [
     ("destroyed", 400), ("primary", 100), ("streams", 2000), ("flood", 10000), ("threads", 1000), ("callbacks", 10),
-    ("left", 4)])
+    ("left", 4), ("null", 3)])
 def test_every_launch_counts(odd, what, launches, way):
     report, = odd(what, way)
     n, us = kernels(report)
@@ -70,7 +71,7 @@ def test_old_drivers(odd, way, driver):
     assert kernels(report) == (6000, 60000) and lost(report) == {}
 
 
-@pytest.mark.parametrize("way", ["events"])
+@both_ways
 def test_little_memory(odd, way):
     """What there was no buffer for, or no place in the report, is told."""
     report, = odd("bursts", way, GPUTALLY_MEMORY="1M")
@@ -78,7 +79,7 @@ def test_little_memory(odd, way):
     assert n + report["lost"]["device_records"] + report["lost"]["memory"] == 6000 and us == 10 * n
 
 
-@pytest.mark.parametrize("way", ["events"])
+@both_ways
 def test_children_of_a_fork(odd, way):
     """What the parent launched is not theirs; a buffer that CUPTI still has is still there."""
     *children, parent = odd("forked", way)
@@ -129,3 +130,32 @@ def test_launches_that_could_not_be_timed(odd, failure, untimed):
 def test_no_device(odd):
     for report in odd("nothing", GTSIM_DEVICES="0"):
         assert devices(report) == {} and lost(report) == {}
+
+
+def test_a_clock_from_before_the_driver(odd):
+    """The clock's unit is a third of a nanosecond; the time is a simulated one on a real clock."""
+    report, = odd("own_before", GTSIM_CLOCK="wall", GPUTALLY_SOURCES="cuda")
+    n, us = kernels(report)
+    assert n == 5 and us < 100  # 50 in its own unit
+
+
+@pytest.mark.parametrize("what, launches, way", [
+    ("own_again", 25, "cupti"), ("own_inside", 1500, "cupti"), ("own_serial", 7, "cupti"), ("own_child", 5, "cupti"),
+    ("own_flush", 1000, "cupti"), ("own_flush", 1000, "events")])
+def test_the_program_uses_cupti(odd, what, launches, way):
+    report = odd(what, way)[-1]
+    assert kernels(report) == (launches, 10 * launches) and lost(report) == {}
+
+
+def test_cupti_ends_while_another_thread_launches(odd):
+    """The program asks for dropped records in its callback: it must not wait for who ends CUPTI, who waits for it."""
+    report = odd("own_ends")[-1]
+    assert kernels(report)[0] > 0
+
+
+def test_program_is_complete():
+    """Every function of the program is called by a test here."""
+    text = (ROOT / "tests/apps/cuda_odd.py").read_text()
+    mine = (ROOT / "tests/e2e/test_cuda_odd.py").read_text()
+    for name in re.findall(r"(?m)^def (\w+)\(\)", text):
+        assert f'"{name}"' in mine or name in ("main", "forever", "many"), name

@@ -352,13 +352,17 @@ struct gt_record {
     uint32_t kind_node; /* kind << 28 | node index */
 };
 
+#define GT_ALLOCATION_BUSY UINT64_MAX /* address of a place that is being written */
+
 /* A block that a device's driver gave out and that was not given back yet. */
 struct gt_allocation {
-    _Atomic uint64_t address; /* or handle; 0: a free place, 1: one that is being written */
+    _Atomic uint64_t address; /* or handle, which may be small; 0: a free place */
     uint64_t bytes;
     uint32_t slot, node; /* the call that it came from; UINT32_MAX: nothing was recorded then */
     uint32_t device;     /* number */
     uint32_t source;     /* enum gt_source */
+    /* what it goes with if nobody frees it, by the source's own number; 0: nothing */
+    _Atomic uint64_t owner;
 };
 
 #define GT_ALLOCATIONS 16384u

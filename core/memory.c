@@ -6,7 +6,7 @@
 #include "core/thread.h"
 
 #define PROBES 64u /* places that an address may have; blocks that find none are counted */
-#define BUSY 1u    /* address of a place that is being written */
+#define BUSY GT_ALLOCATION_BUSY
 
 static struct gt_memory_table *make_table(void)
 {
@@ -67,6 +67,27 @@ static void charge(int64_t bytes, struct gt_memory_block *b)
     gt_leave(t);
 }
 
+/* Takes it out of the table. 0: it is not there any more. */
+static int claim(struct gt_allocation *a, uint64_t address, struct gt_memory_block *b)
+{
+    uint64_t wanted = address;
+
+    if (!atomic_compare_exchange_strong_explicit(&a->address, &wanted, BUSY, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return 0;
+    *b = (struct gt_memory_block){
+        .address = address,
+        .bytes = a->bytes,
+        .owner = atomic_load_explicit(&a->owner, memory_order_relaxed),
+        .slot = a->slot,
+        .node = a->node,
+        .device = a->device,
+        .source = a->source,
+    };
+    atomic_store_explicit(&a->address, 0, memory_order_release);
+    return 1;
+}
+
 /* 0 if there is no place for it. */
 static int insert(struct gt_memory_table *table, const struct gt_memory_block *b)
 {
@@ -82,6 +103,7 @@ static int insert(struct gt_memory_table *table, const struct gt_memory_block *b
         a->node = b->node;
         a->device = b->device;
         a->source = b->source;
+        atomic_store_explicit(&a->owner, b->owner, memory_order_relaxed);
         /* pairs with the reader's, and with acquire in gt_memory_freeing */
         atomic_store_explicit(&a->address, b->address, memory_order_release);
         return 1;
@@ -101,12 +123,18 @@ static void in_use(struct gt_device_memory *d, int64_t bytes)
 
 void gt_memory_allocated(enum gt_source source, uint32_t device, uint64_t address, uint64_t bytes)
 {
+    gt_memory_allocated_in(source, device, 0, address, bytes);
+}
+
+void gt_memory_allocated_in(enum gt_source source, uint32_t device, uint64_t owner,
+                            uint64_t address, uint64_t bytes)
+{
     int saved = errno;
     struct gt_memory_table *table = table_of(1);
     struct gt_memory_block b = {
-        .address = address, .bytes = bytes, .device = device, .source = source};
+        .address = address, .bytes = bytes, .owner = owner, .device = device, .source = source};
 
-    if (table && address > BUSY) {
+    if (table && address && address != BUSY) {
         charge((int64_t)bytes, &b);
         atomic_fetch_add_explicit(&device_of(table, device)->allocations, 1, memory_order_relaxed);
         if (insert(table, &b))
@@ -120,21 +148,15 @@ void gt_memory_allocated(enum gt_source source, uint32_t device, uint64_t addres
 
 struct gt_memory_block gt_memory_freeing(enum gt_source source, uint64_t address)
 {
-    struct gt_memory_table *table = address > BUSY ? table_of(0) : NULL;
+    struct gt_memory_table *table = address && address != BUSY ? table_of(0) : NULL;
     struct gt_memory_block b = {0};
 
     for (uint32_t i = 0; table && i < PROBES; i++) {
         struct gt_allocation *a = place(table, address, i);
-        uint64_t wanted = address;
 
-        if (atomic_load_explicit(&a->address, memory_order_acquire) != address ||
-            a->source != (uint32_t)source ||
-            !atomic_compare_exchange_strong_explicit(&a->address, &wanted, BUSY,
-                                                     memory_order_acquire, memory_order_relaxed))
-            continue;
-        b = (struct gt_memory_block){address, a->bytes, a->slot, a->node, a->device, a->source};
-        atomic_store_explicit(&a->address, 0, memory_order_release);
-        break;
+        if (atomic_load_explicit(&a->address, memory_order_acquire) == address &&
+            a->source == (uint32_t)source && claim(a, address, &b))
+            break;
     }
     return b;
 }
@@ -154,4 +176,49 @@ void gt_memory_freed(const struct gt_memory_block *block, int failed)
         in_use(device_of(table, block->device), -(int64_t)block->bytes);
     }
     errno = saved;
+}
+
+static int is_followed(const struct gt_allocation *a, uint64_t *address)
+{
+    *address = atomic_load_explicit(&a->address, memory_order_acquire);
+    return *address && *address != BUSY;
+}
+
+/* A block that another thread frees or puts there meanwhile is none of the old owner's. */
+static void change_owner(struct gt_memory_table *table, enum gt_source source, uint64_t from,
+                         uint64_t to)
+{
+    for (uint32_t i = 0; i < table->capacity; i++) {
+        struct gt_allocation *a = &table->entries[i];
+        uint64_t address, owner = from;
+
+        if (is_followed(a, &address) && a->source == (uint32_t)source)
+            atomic_compare_exchange_strong_explicit(&a->owner, &owner, to, memory_order_relaxed,
+                                                    memory_order_relaxed);
+    }
+}
+
+void gt_memory_ending(enum gt_source source, uint64_t owner, uint64_t token)
+{
+    struct gt_memory_table *table = table_of(0);
+
+    if (table)
+        change_owner(table, source, owner, token);
+}
+
+void gt_memory_ended(enum gt_source source, uint64_t owner, uint64_t token, int failed)
+{
+    struct gt_memory_table *table = table_of(0);
+    struct gt_memory_block b;
+    uint64_t address;
+
+    if (table && failed)
+        change_owner(table, source, token, owner);
+    for (uint32_t i = 0; table && !failed && i < table->capacity; i++) {
+        struct gt_allocation *a = &table->entries[i];
+
+        if (is_followed(a, &address) && a->source == (uint32_t)source &&
+            atomic_load_explicit(&a->owner, memory_order_relaxed) == token && claim(a, address, &b))
+            gt_memory_freed(&b, 0);
+    }
 }

@@ -15,7 +15,12 @@
  * again. */
 enum { MOST = 65535 };
 
-/* By id, 1: gone. Mapped when the first one goes. */
+/* By id. Mapped when the first one goes. A program that loads and unloads for ever has a long list
+ * of which hardly anything is there: who walks it leaves behind where those that are gone end. */
+struct gone {
+    uint8_t is[MOST + 1];
+    gt_ref next[MOST + 1]; /* of the first that was not gone behind it, when last looked; 0: none */
+};
 static _Atomic(void *) gone_table;
 static _Atomic uint32_t gone_count; /* release, after the table was written */
 static _Atomic uint64_t checked;    /* the seed at which was looked last */
@@ -26,21 +31,42 @@ static const struct gt_module *first_module(void)
     return ref ? gt_session_at(ref) : NULL;
 }
 
-static const struct gt_module *next_module(const struct gt_module *m)
-{
-    return m->next ? gt_session_at(m->next) : NULL;
-}
-
 static int is_gone(uint32_t id)
 {
-    const uint8_t *table = atomic_load_explicit(&gone_table, memory_order_acquire);
-    return table && __atomic_load_n(&table[id], __ATOMIC_RELAXED);
+    const struct gone *table = atomic_load_explicit(&gone_table, memory_order_acquire);
+    return table && __atomic_load_n(&table->is[id], __ATOMIC_RELAXED);
+}
+
+/* The next one that is not gone. What is behind a module only ever goes, so a place that was left
+ * behind stays right. */
+static const struct gt_module *next_live(const struct gt_module *m)
+{
+    struct gone *table = atomic_load_explicit(&gone_table, memory_order_acquire);
+    uint32_t from = m->id;
+    gt_ref ref = m->next, kept;
+    if (!table)
+        return ref ? gt_session_at(ref) : NULL;
+    if ((kept = __atomic_load_n(&table->next[from], __ATOMIC_RELAXED)))
+        ref = kept;
+    while (ref && (m = gt_session_at(ref), is_gone(m->id))) {
+        kept = __atomic_load_n(&table->next[m->id], __ATOMIC_RELAXED);
+        ref = kept ? kept : m->next;
+    }
+    if (ref)
+        __atomic_store_n(&table->next[from], ref, __ATOMIC_RELAXED);
+    return ref ? gt_session_at(ref) : NULL;
+}
+
+/* `m` itself, or the next one. */
+static const struct gt_module *live(const struct gt_module *m)
+{
+    return m && is_gone(m->id) ? next_live(m) : m;
 }
 
 static uint32_t find(const struct gt_module *m, uint64_t address)
 {
-    for (; m; m = next_module(m))
-        if (address >= m->start && address < m->end && !is_gone(m->id))
+    for (m = live(m); m; m = next_live(m))
+        if (address >= m->start && address < m->end)
             return m->id;
     return 0;
 }
@@ -148,34 +174,47 @@ static int is_vdso(const struct gt_module *m)
     return vdso && vdso >= m->start && vdso < m->end;
 }
 
-/* The loader has no name for the program, and a made-up one for the kernel's. A relative one was
- * meant from the folder of that time, which we hope is this one still. */
+/* A relative name was meant from the folder of that time, which we hope is this one still. Too
+ * large for a signal handler's stack, so there is one for all: who comes while it is in use has the
+ * name as it is. */
+static __attribute__((noinline)) gt_ref absolute(const char *name)
+{
+    static atomic_flag busy = ATOMIC_FLAG_INIT;
+    static char path[4096];
+    const char *full = name;
+    gt_ref ref = 0;
+    if (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+        return gt_strings_roomy(name, strlen(name), &ref) ? ref : 0;
+    long n = gt_sys(SYS_getcwd, (long)path, sizeof path, 0, 0, 0, 0) - 1;
+    size_t length = strlen(name);
+    if (n > 0 && *path == '/' && (size_t)n + 1 + length < sizeof path) {
+        path[n] = '/';
+        memcpy(path + n + 1, name, length + 1);
+        if (gt_sys(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0)
+            full = path;
+    }
+    gt_strings_roomy(full, strlen(full), &ref);
+    atomic_flag_clear_explicit(&busy, memory_order_release);
+    return ref;
+}
+
+/* The loader has no name for the program, and a made-up one for the kernel's. */
 static gt_ref path_of(const struct look *l)
 {
-    char path[4096];
     gt_ref ref = 0;
     const char *name = l->name;
     if (is_vdso(&l->m))
         name = "[vdso]";
     else if (!*name)
         return gt_session.header->exe;
-    else if (*name != '/') {
-        long n = gt_sys(SYS_getcwd, (long)path, sizeof path, 0, 0, 0, 0) - 1;
-        size_t length = strlen(name);
-        if (n > 0 && *path == '/' && (size_t)n + 1 + length < sizeof path) {
-            path[n] = '/';
-            memcpy(path + n + 1, name, length + 1);
-            if (gt_sys(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0)
-                name = path;
-        }
-    }
-    gt_strings_session(name, strlen(name), &ref);
+    else if (*name != '/')
+        return absolute(name);
+    gt_strings_roomy(name, strlen(name), &ref);
     return ref;
 }
 
 /* ---- new ones ---- */
 
-/* Off the frames of captures that need no new module: it has a large one of its own. */
 static __attribute__((noinline)) uint32_t add(uint64_t address)
 {
     struct look l = {.address = address};
@@ -184,7 +223,7 @@ static __attribute__((noinline)) uint32_t add(uint64_t address)
     if (newest && newest->id >= MOST)
         return 0;
     dl_iterate_phdr(each, &l);
-    struct gt_module *m = l.found ? gt_session_alloc(sizeof *m, &ref) : NULL;
+    struct gt_module *m = l.found ? gt_session_alloc_roomy(sizeof *m, &ref) : NULL;
     if (!m)
         return 0;
     *m = l.m;
@@ -220,11 +259,12 @@ uint32_t gt_modules_of(uint64_t pc)
 
 /* ---- those that go ---- */
 
-enum { BATCH = 1024 };
+enum { BATCH = 64 };
 
 struct presence {
-    uint32_t from; /* ids [from, from + BATCH) */
-    uint8_t here[BATCH / 8];
+    const struct gt_module *of[BATCH];
+    uint64_t here; /* a bit for each */
+    unsigned n;
 };
 
 static int is_same(const struct gt_module *m, const struct dl_phdr_info *info)
@@ -243,18 +283,18 @@ static int mark(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct presence *p = arg;
     (void)size;
-    for (const struct gt_module *m = first_module(); m; m = next_module(m))
-        if (m->id - p->from < BATCH && !is_gone(m->id) && is_same(m, info))
-            p->here[(m->id - p->from) / 8] |= (uint8_t)(1 << m->id % 8);
+    for (unsigned i = 0; i < p->n; i++)
+        if (is_same(p->of[i], info))
+            p->here |= UINT64_C(1) << i;
     return 0;
 }
 
 static void set_gone(uint32_t id)
 {
-    uint8_t *table = gt_sys_map_once(&gone_table, MOST + 1);
+    struct gone *table = gt_sys_map_once(&gone_table, sizeof *table);
     if (!table)
         return;
-    __atomic_store_n(&table[id], 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&table->is[id], 1, __ATOMIC_RELAXED);
     atomic_fetch_add_explicit(&gone_count, 1, memory_order_release);
 }
 
@@ -265,15 +305,14 @@ void gt_modules_check(void)
     if (atomic_load_explicit(&gt_fork.phase, memory_order_acquire) != GT_PHASE_OPEN ||
         atomic_load_explicit(&checked, memory_order_acquire) == seed)
         return;
-    const struct gt_module *newest = first_module();
-    for (uint32_t from = 0; newest && from <= newest->id; from += BATCH) {
-        struct presence p = {.from = from};
+    for (const struct gt_module *m = live(first_module()); m;) {
+        struct presence p = {.n = 0};
+        for (; m && p.n < BATCH; m = next_live(m))
+            p.of[p.n++] = m;
         dl_iterate_phdr(mark, &p);
-        /* one that came in since is not among these */
-        for (const struct gt_module *m = newest; m; m = next_module(m))
-            if (m->id - from < BATCH && !(p.here[(m->id - from) / 8] >> m->id % 8 & 1) &&
-                !is_gone(m->id))
-                set_gone(m->id);
+        for (unsigned i = 0; i < p.n; i++)
+            if (!(p.here >> i & 1) && !is_gone(p.of[i]->id))
+                set_gone(p.of[i]->id);
     }
     atomic_store_explicit(&checked, seed, memory_order_release);
 }
@@ -297,7 +336,7 @@ void gt_modules_reset(void)
 {
     void *table = atomic_load_explicit(&gone_table, memory_order_relaxed);
     if (table && atomic_load_explicit(&gone_count, memory_order_relaxed))
-        memset(table, 0, MOST + 1);
+        memset(table, 0, sizeof(struct gone));
     atomic_store_explicit(&gone_count, 0, memory_order_relaxed);
     atomic_store_explicit(&checked, 0, memory_order_relaxed);
 }

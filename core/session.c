@@ -321,6 +321,11 @@ int gt_session_roomy(size_t bytes)
            used + bytes < gt_session.size_bytes / 2;
 }
 
+void *gt_session_alloc_roomy(size_t bytes, gt_ref *ref)
+{
+    return gt_session_roomy(bytes) ? gt_session_alloc(bytes, ref) : NULL;
+}
+
 /* ---- opening ---- */
 
 /* Tries to make the file in `dir`. Returns 0, or -errno with nothing left behind. */

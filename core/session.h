@@ -66,4 +66,7 @@ static inline const char *gt_session_text(gt_ref ref)
  * to have (rings). */
 int gt_session_roomy(size_t bytes);
 
+/* gt_session_alloc, if it is roomy. */
+void *gt_session_alloc_roomy(size_t bytes, gt_ref *ref);
+
 #endif

@@ -3,6 +3,7 @@
  * names' place. */
 #include "core/stacks.h"
 
+#include <signal.h>
 #include <string.h>
 #include "core/eh_frame.h"
 #include "core/modules.h"
@@ -19,11 +20,6 @@ _Static_assert((int)GT_STACK_PYTHON == GT_STACKS_PYTHON && (int)GT_STACK_NATIVE 
                "the configuration's bits");
 
 /* ---- memory ---- */
-
-static void *shared(size_t bytes, gt_ref *ref)
-{
-    return gt_session_roomy(bytes) ? gt_session_alloc(bytes, ref) : NULL;
-}
 
 static void *own(size_t bytes)
 {
@@ -53,7 +49,8 @@ static int rules_ready(void)
 
 GT_COLD int gt_stacks_prepare(struct gt_thread *t)
 {
-    static const struct gt_trie_memory memory = {shared, own, gt_modules_of, gt_modules_forget};
+    static const struct gt_trie_memory memory = {gt_session_alloc_roomy, own, gt_modules_of,
+                                                 gt_modules_forget};
     if (t->stack)
         return 1;
     struct gt_stack *s = !t->no_stack && rules_ready() ? own(sizeof *s) : NULL;
@@ -106,8 +103,18 @@ void gt_stacks_init(void)
         atomic_store_explicit(&gt_unwind_wanted, 1, memory_order_relaxed);
 }
 
+/* The loader takes 5 KiB of the stack and calls malloc: not from a signal handler, as far as its
+ * stack shows that it is one. */
+static int on_signal_stack(void)
+{
+    stack_t alt;
+    return gt_sys(SYS_sigaltstack, 0, (long)&alt, 0, 0, 0, 0) == 0 && alt.ss_flags & SS_ONSTACK;
+}
+
 void gt_stacks_load(void)
 {
+    if (on_signal_stack())
+        return; /* the wish stays */
     if (atomic_exchange_explicit(&gt_unwind_wanted, 0, memory_order_relaxed))
         gt_unwind_open();
 }
@@ -126,7 +133,7 @@ __attribute__((noinline)) void gt_stacks_publish(struct gt_thread *t)
     struct gt_slot *slot = t->slot;
     struct gt_stack *s = t->stack;
     s->news = 0;
-    slot->stack_truncated = s->truncated;
+    slot->stack_truncated = s->truncated + s->python_truncated;
     slot->stack_cut = s->cut;
     if (s->trie.count == atomic_load_explicit(&slot->stack_count, memory_order_relaxed))
         return;
@@ -138,10 +145,16 @@ __attribute__((noinline)) void gt_stacks_publish(struct gt_thread *t)
 static uint32_t python_frames(struct gt_thread *t, struct gt_stack *s)
 {
     gt_python_fn *walk = atomic_load_explicit(&gt_python_walk, memory_order_acquire);
-    if (!walk || (unlikely(!t->python) && !prepare_python(t)))
+    int truncated = 0;
+    if (!walk)
         return 0;
-    uint32_t before = s->trie.count, id = walk(t->python, &s->trie);
-    s->news |= s->trie.count != before;
+    if (unlikely(!t->python) && !prepare_python(t)) {
+        t->slot->stack_missing++;
+        return 0;
+    }
+    uint32_t before = s->trie.count, id = walk(t->python, &s->trie, &truncated);
+    s->python_truncated += (unsigned)truncated;
+    s->news |= s->trie.count != before || truncated;
     return id;
 }
 

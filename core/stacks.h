@@ -13,8 +13,9 @@
 /* Walks the Python frames of the calling thread, which may hold the GIL or not, and enters them
  * into the trie. Returns the innermost frame's id, GT_TRIE_ROOT if there are none. `state` is
  * GT_PYTHON_STATE_BYTES of the slot's own memory, zeroed at first and whenever another thread takes
- * the slot over: for reuse from one capture to the next. No malloc, no lock, errno kept. */
-typedef uint32_t gt_python_fn(void *state, struct gt_trie *trie);
+ * the slot over: for reuse from one capture to the next. *truncated: 1 if there were more frames
+ * than are kept, else left alone. No malloc, no lock, errno kept. */
+typedef uint32_t gt_python_fn(void *state, struct gt_trie *trie, int *truncated);
 #define GT_PYTHON_STATE_BYTES 61376u
 
 /* Set by preload/python.c as soon as an interpreter is known (release), NULL before and after. */

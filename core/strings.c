@@ -106,6 +106,13 @@ const struct gt_str *gt_strings_session(const char *text, size_t n, gt_ref *ref)
     return intern(&session_table, text, n, ref);
 }
 
+const struct gt_str *gt_strings_roomy(const char *text, size_t n, gt_ref *ref)
+{
+    struct table roomy = session_table;
+    roomy.alloc = gt_session_alloc_roomy;
+    return intern(&roomy, text, n, ref);
+}
+
 /* ---- the process's table ---- */
 
 /* One mapping: the buckets, then the texts. Whoever needs it first maps it; when two do at once the

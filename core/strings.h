@@ -19,6 +19,9 @@ size_t gt_name_length(const char *s);
 
 /* Interns text[0..n) in the session. Returns NULL if memory has run out. */
 const struct gt_str *gt_strings_session(const char *text, size_t n, gt_ref *ref);
+/* The same, but a new text only takes memory that is for what is nice to have (gt_session_roomy).
+ */
+const struct gt_str *gt_strings_roomy(const char *text, size_t n, gt_ref *ref);
 /* A new session starts with an empty table. Called while it opens, on one thread. */
 int gt_strings_reset(void);
 

@@ -254,6 +254,16 @@ static void remember_left_out(struct gt_thread *t, struct gt_link *parent,
 
 /* ---- folding ---- */
 
+/* The count for `hash`; an empty one if there is none yet. The table has room. */
+static struct gt_table_entry *fold_entry(struct gt_thread *t, uint32_t hash)
+{
+    for (uint32_t i = hash;; i++) {
+        struct gt_table_entry *e = &t->folds.entries[i & t->folds.mask];
+        if (!e->count || e->hash == hash)
+            return e;
+    }
+}
+
 /* Counts one more variant of (parent, what); returns how many there were, UINT32_MAX if it can't
  * count. Two things with one hash share a count: folding then starts a little early. */
 static uint32_t variants(struct gt_thread *t, const struct gt_link *parent, const char *what,
@@ -263,17 +273,26 @@ static uint32_t variants(struct gt_thread *t, const struct gt_link *parent, cons
         gt_hash(what, n, GT_RECORD_NODE(parent->record) * 2 + limit + (uint32_t)(tag >> 32)) | 1;
     if (table_room(t, &t->folds) < 0)
         return UINT32_MAX;
-    for (uint32_t i = hash;; i++) {
-        struct gt_table_entry *e = &t->folds.entries[i & t->folds.mask];
-        if (!e->count) {
-            e->hash = hash;
-            e->count = 1;
-            t->folds.used++;
-            return 0;
-        }
-        if (e->hash == hash)
-            return e->count < limit ? e->count++ : e->count;
-    }
+    struct gt_table_entry *e = fold_entry(t, hash);
+    if (e->count)
+        return e->count < limit ? e->count++ : e->count;
+    e->hash = hash;
+    e->count = 1;
+    t->folds.used++;
+    return 0;
+}
+
+static int has_stack(const struct identity *id)
+{
+    return id->stack.native || id->stack.python;
+}
+
+/* Of all that `id` is but its stack. */
+static uint32_t plain_hash(const struct gt_link *parent, const struct identity *id)
+{
+    struct identity plain = *id;
+    plain.stack = (struct gt_stack_ids){0, 0};
+    return identity_hash(parent, &plain) | 1;
 }
 
 static int is_digit(char c)
@@ -330,6 +349,10 @@ static int fold(struct gt_thread *t, const struct gt_link *parent, struct identi
                 char *template)
 {
     int folded = 0;
+    uint32_t plain = has_stack(id) && table_room(t, &t->folds) == 0 ? plain_hash(parent, id) : 0;
+    /* a name is one variant, however many stacks it comes with */
+    if (plain && fold_entry(t, plain)->count)
+        return 0;
     size_t n = gt_tree_template(id->key, id->key_len, template);
     if (n && variants(t, parent, template, n, id->tag, FOLD_NAMES) >= FOLD_NAMES) {
         id->key = template;
@@ -342,8 +365,12 @@ static int fold(struct gt_thread *t, const struct gt_link *parent, struct identi
         id->shapes_len = strlen(id->shapes);
         folded = 1;
     }
-    if (folded)
+    if (folded) {
         id->flags |= GT_NODE_FOLDED;
+    } else if (plain && table_room(t, &t->folds) == 0) {
+        *fold_entry(t, plain) = (struct gt_table_entry){.hash = plain, .count = 1};
+        t->folds.used++;
+    }
     return folded;
 }
 
@@ -352,8 +379,7 @@ static int fold_stack(struct gt_thread *t, const struct gt_link *parent, struct 
 {
     /* bits of a tag that no source has: a count of their own */
     const gt_tag tag = id->tag | (gt_tag)1 << 63;
-    if ((!id->stack.native && !id->stack.python) ||
-        variants(t, parent, id->key, id->key_len, tag, FOLD_STACKS) < FOLD_STACKS)
+    if (!has_stack(id) || variants(t, parent, id->key, id->key_len, tag, FOLD_STACKS) < FOLD_STACKS)
         return 0;
     id->stack = (struct gt_stack_ids){GT_TRIE_OTHER, GT_TRIE_OTHER};
     return 1;

@@ -16,7 +16,9 @@ static uint32_t place(const struct gt_trie *t, uint32_t parent, uint64_t pc)
 static void enter(struct gt_trie *t, uint32_t id)
 {
     uint32_t i = place(t, t->nodes[id].parent, t->nodes[id].pc);
-    while (t->table[i])
+    /* over one that is never found again: else those of a module that is loaded again and again to
+     * the same place would all be in the way */
+    while (t->table[i] && t->nodes[t->table[i]].pc)
         i = (i + 1) & t->mask;
     t->table[i] = id;
 }
@@ -94,9 +96,30 @@ uint32_t gt_trie_child_slowly(struct gt_trie *t, uint32_t parent, uint64_t pc)
     return make(t, parent, pc);
 }
 
+/* What is below a forgotten node can't be found either. */
+static int is_dead(const struct gt_trie *t, uint32_t id, int (*gone)(uint32_t))
+{
+    const struct gt_trie_node *n = &t->nodes[id];
+    return !n->pc || (n->parent >= GT_TRIE_FIRST && !t->nodes[n->parent].pc) ||
+           (n->module && gone(n->module));
+}
+
+/* In the writer's copy the module of a forgotten node is where to go on behind it: a program that
+ * loads and unloads for ever leaves long runs of them. */
 void gt_trie_forget(struct gt_trie *t, int (*gone)(uint32_t))
 {
-    for (uint32_t id = GT_TRIE_FIRST; id < t->count; id++)
-        if (t->nodes[id].module && gone(t->nodes[id].module))
-            t->nodes[id].pc = 0;
+    uint32_t id = GT_TRIE_FIRST;
+    while (id < t->count) {
+        uint32_t first = id;
+        while (id < t->count && is_dead(t, id, gone)) {
+            struct gt_trie_node *n = &t->nodes[id];
+            if (n->pc)
+                *n = (struct gt_trie_node){.parent = n->parent, .module = id + 1};
+            id = n->module;
+        }
+        if (id != first)
+            t->nodes[first].module = id;
+        else
+            id++;
+    }
 }

@@ -21,7 +21,8 @@ struct gt_trie_memory {
 };
 
 struct gt_trie {
-    /* the writer's copy: by id, with one empty behind the last. pc 0: not to be found */
+    /* the writer's copy: by id, with one empty behind the last. pc 0: not to be found, and
+     * forgotten (see gt_trie_forget) */
     struct gt_trie_node *nodes;
     uint32_t *table; /* ids by hash of (parent, pc), 0: empty; at most half full */
     uint32_t mask;

@@ -67,6 +67,7 @@ struct gt_stack {
     uint64_t walked;           /* frames */
     uint64_t fallbacks;        /* captures by libunwind */
     uint64_t truncated;        /* captures */
+    uint64_t python_truncated; /* likewise, counted by stacks.c: of Python frames */
     uint64_t cut;              /* captures */
     struct gt_where stacks[4]; /* seen lately, the last one first */
     struct gt_where inherited; /* stacks[0] of the last owner */

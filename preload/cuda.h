@@ -5,6 +5,7 @@
  *   cuda_proc.c   cuGetProcAddress and its like: programs get our functions from there too
  *   cuda_names.c  names of kernels by handle
  *   cuda_memory.c  what the driver allocated and freed
+ *   cuda_context.c  contexts, which take their memory along
  *   cuda_bytes.c  how much a call moved, where its arguments do not say so directly
  * The wrappers run on the program's threads. They pass arguments and results on untouched. */
 #ifndef GT_CUDA_H
@@ -35,6 +36,7 @@ enum gt_cuda_kind {
     GT_CUDA_MEMORY,
     GT_CUDA_MODULE,
     GT_CUDA_CONTEXT,
+    GT_CUDA_CONTEXT_END,
     GT_CUDA_FOLLOWED,
     GT_CUDA_IPC,
     GT_CUDA_PEER,
@@ -133,6 +135,27 @@ void gt_cuda_allocated(const struct gt_cuda_info *info, CUstream stream, uint64_
 /* The program is about to give it back; gt_memory_freed must follow. */
 struct gt_memory_block gt_cuda_freeing(int begun, const struct gt_cuda_info *info, CUstream stream,
                                        uint64_t address) GT_CUDA_HIDDEN;
+
+/* ---- cuda_context.c ---- */
+
+/* That of the calling thread, and its device; NULL: none. */
+CUcontext gt_cuda_context_now(CUdevice *device) GT_CUDA_HIDDEN;
+
+/* A call that may end a context, and all memory of it that nobody freed. */
+struct gt_cuda_ending {
+    CUcontext context; /* NULL: not known, or none */
+    CUdevice device;   /* its primary context; -1: it is none */
+    int counted;       /* it only ends when nobody retains it any more */
+};
+struct gt_cuda_ending gt_cuda_ending_context(CUcontext context) GT_CUDA_HIDDEN;
+struct gt_cuda_ending gt_cuda_ending_primary(CUdevice device, int counted) GT_CUDA_HIDDEN;
+struct gt_cuda_ending gt_cuda_ending_devices(void) GT_CUDA_HIDDEN; /* of the current device */
+/* Before the call, and after it while its range is open. */
+void gt_cuda_context_ending(const struct gt_cuda_ending *e) GT_CUDA_HIDDEN;
+void gt_cuda_context_ended(const struct gt_cuda_ending *e, int failed) GT_CUDA_HIDDEN;
+
+/* The program got the primary context of `device`. */
+void gt_cuda_primary(CUdevice device, CUcontext context) GT_CUDA_HIDDEN;
 
 /* ---- cuda_bytes.c ---- */
 
@@ -242,6 +265,18 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
         after;                                                                                     \
     return r
 
+/* One that may end a context: `which` says which. */
+#define GT_CUDA_ENDING(api, index, name, arguments, result, which)                                 \
+    GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
+    int begun = gt_cuda_begin(&api##_info[index]);                                                 \
+    struct gt_cuda_ending ending = {0};                                                            \
+    if (begun != GT_CUDA_OFF)                                                                      \
+        ending = (which);                                                                          \
+    gt_cuda_context_ending(&ending);                                                               \
+    result r = real arguments;                                                                     \
+    gt_cuda_context_ended(&ending, r != 0);                                                        \
+    return gt_cuda_end(begun, r, 0)
+
 #define GT_CUDA_BODY_LAUNCH GT_CUDA_TIMED
 #define GT_CUDA_BODY_ALLOC(api, ...) GT_CUDA_ALLOC_##api(api, __VA_ARGS__)
 #define GT_CUDA_BODY_FREE(api, ...) GT_CUDA_FREE_##api(api, __VA_ARGS__)
@@ -254,6 +289,7 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
 #define GT_CUDA_BODY_MEMORY GT_CUDA_RECORDED
 #define GT_CUDA_BODY_MODULE GT_CUDA_RECORDED
 #define GT_CUDA_BODY_CONTEXT GT_CUDA_RECORDED
+#define GT_CUDA_BODY_CONTEXT_END GT_CUDA_ENDING
 #define GT_CUDA_BODY_FOLLOWED GT_CUDA_THEN
 #define GT_CUDA_BODY_IPC GT_CUDA_RECORDED
 #define GT_CUDA_BODY_PEER GT_CUDA_RECORDED

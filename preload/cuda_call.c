@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <string.h>
 #include "core/compat.h"
 #include "core/core.h"
 #include "core/record.h"
@@ -61,9 +60,7 @@ __attribute__((noinline, cold)) void *gt_cuda_find(const struct gt_cuda_api *api
 
 static void events_before(const struct gt_cuda_info *info)
 {
-    if (info->kind == GT_CUDA_CONTEXT &&
-        (strstr(info->key, "Destroy") || strstr(info->key, "Reset") ||
-         strstr(info->key, "Release")))
+    if (info->kind == GT_CUDA_CONTEXT_END)
         gt_cuda_events_let_go();
     else if (info->kind == GT_CUDA_SYNC)
         gt_cuda_events_collect(1);

@@ -47,16 +47,15 @@ void gt_cupti_enter(void)
 
 uint32_t gt_cupti_programs_flags(void)
 {
-    static const uint32_t kinds[] = {GT_CUPTI_KERNEL, GT_CUPTI_COPY, GT_CUPTI_SET};
     const _Atomic uint8_t *on = gt_cupti.program.kinds;
     uint32_t flags = atomic_load_explicit(&gt_cupti.program.life, memory_order_relaxed)
                      << GT_CUPTI_LIFE_SHIFT;
-    for (int i = 0; i < 3; i++)
-        if (atomic_load_explicit(&on[kinds[i]], memory_order_relaxed))
-            flags |= GT_CUPTI_PROGRAMS(kinds[i]);
-    if (!(flags & GT_CUPTI_PROGRAMS(GT_CUPTI_KERNEL)) &&
+    for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
+        if (atomic_load_explicit(&on[gt_cupti_kinds[i]], memory_order_relaxed))
+            flags |= (uint32_t)GT_ORIGIN_OWN << i;
+    if (!(flags & gt_cupti_flag(GT_CUPTI_KERNEL)) &&
         atomic_load_explicit(&on[GT_CUPTI_SERIAL_KERNEL], memory_order_relaxed))
-        flags |= GT_CUPTI_PROGRAMS(GT_CUPTI_KERNEL) | GT_CUPTI_SERIAL;
+        flags |= gt_cupti_flag(GT_CUPTI_KERNEL) | GT_CUPTI_SERIAL;
     return flags;
 }
 
@@ -170,9 +169,9 @@ static int load_calls(void *library)
 static void disable(void)
 {
     atomic_store_explicit(&gt_cupti.recording, 0, memory_order_relaxed);
-    for (uint32_t kind = 0; kind < GT_CUPTI_KINDS; kind++)
-        if (gt_cupti_is_ours(kind) && !gt_cupti.program.kinds[kind])
-            gt_cupti.call.disable((int)kind);
+    for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
+        if (!gt_cupti.program.kinds[gt_cupti_kinds[i]])
+            gt_cupti.call.disable((int)gt_cupti_kinds[i]);
     enable_launches(0);
 }
 
@@ -212,14 +211,15 @@ int gt_cupti_enable(void)
     /* the older kind of kernels' records excludes the one that we take: the program gets ours */
     if (serial)
         gt_cupti.call.disable(GT_CUPTI_SERIAL_KERNEL);
-    /* this is the call that fails where CUPTI can't work, with a result of its own */
-    if ((rc = gt_cupti.call.enable(GT_CUPTI_KERNEL)) ||
-        (rc = gt_cupti.call.enable(GT_CUPTI_COPY)) || (rc = gt_cupti.call.enable(GT_CUPTI_SET))) {
-        disable();
-        if (serial)
-            gt_cupti.call.enable(GT_CUPTI_SERIAL_KERNEL);
-        return rc;
-    }
+    /* the first is the call that fails where CUPTI can't work, with a result of its own */
+    for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
+        if ((rc = gt_cupti.call.enable((int)gt_cupti_kinds[i]))) {
+            if (i)
+                disable();
+            if (serial)
+                gt_cupti.call.enable(GT_CUPTI_SERIAL_KERNEL);
+            return rc;
+        }
     enable_launches(1);
     gt_cupti_clock_is(gt_cupti.program.clock);
     atomic_store_explicit(&gt_cupti.recording, 1, memory_order_relaxed);

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include "abi/cupti.h"
+#include "core/device.h" /* GT_ORIGIN_OWN */
 
 /* CUDA is ready in this process: begins to record. Loads CUPTI, so not from inside a lock that its
  * constructors may want. Returns 1 if devices' times come from CUPTI, 0 if they do not: then the
@@ -71,21 +72,32 @@ static inline void gt_cupti_leave(void)
     atomic_store_explicit(&gt_cupti.lock, 0, memory_order_release);
 }
 
-/* 1 for kinds that we enable for ourselves. */
-static inline int gt_cupti_is_ours(uint32_t kind)
+/* The kinds that we enable for ourselves. */
+static const uint32_t gt_cupti_kinds[] = {GT_CUPTI_KERNEL, GT_CUPTI_COPY, GT_CUPTI_SET,
+                                          GT_CUPTI_PEER_COPY};
+#define GT_CUPTI_OURS (sizeof gt_cupti_kinds / sizeof *gt_cupti_kinds)
+
+/* In gt_origin.flags: while it was launched the program had the kind enabled itself. 0 for kinds
+ * that are not ours. */
+static inline uint32_t gt_cupti_flag(uint32_t kind)
 {
-    return kind == GT_CUPTI_KERNEL || kind == GT_CUPTI_COPY || kind == GT_CUPTI_SET;
+    for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
+        if (gt_cupti_kinds[i] == kind)
+            return (uint32_t)GT_ORIGIN_OWN << i;
+    return 0;
 }
 
-/* In gt_origin.flags: while it was launched the program had the kind enabled itself; of kernels, as
- * GT_CUPTI_SERIAL_KERNEL; and which of the program's uses of CUPTI that was, each ended by
- * cuptiFinalize. */
-#define GT_CUPTI_PROGRAMS(kind)                                                                    \
-    (GT_ORIGIN_OWN << ((kind) == GT_CUPTI_COPY ? 1 : (kind) == GT_CUPTI_SET ? 2 : 0))
-#define GT_CUPTI_SERIAL (GT_ORIGIN_OWN << 3)
+/* Of kernels: it had them as GT_CUPTI_SERIAL_KERNEL. And from the shift on which of the program's
+ * uses of CUPTI that was, each ended by cuptiFinalize. */
+#define GT_CUPTI_SERIAL (GT_ORIGIN_OWN << GT_CUPTI_OURS)
 #define GT_CUPTI_LIFE_SHIFT 8
-/* Now. */
+/* All of them, now. */
 uint32_t gt_cupti_programs_flags(void);
+
+static inline int gt_cupti_is_ours(uint32_t kind)
+{
+    return gt_cupti_flag(kind) != 0;
+}
 
 static inline uint64_t gt_cupti_bit(const _Atomic uint64_t set[][GT_CUPTI_CALLBACKS / 64],
                                     int domain, uint32_t id)

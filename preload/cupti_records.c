@@ -172,15 +172,22 @@ static void read_copy(struct seen *s, const struct gt_cupti_copy *c)
 {
     static const char *const ways[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
                                        "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
+    _Static_assert(offsetof(struct gt_cupti_peer_copy, stream) ==
+                       offsetof(struct gt_cupti_copy, stream),
+                   "alike up to there");
     s->start = c->start;
     s->end = c->end;
-    s->correlation = c->correlation;
+    s->correlation = c->kind == GT_CUPTI_PEER_COPY
+                         ? ((const struct gt_cupti_peer_copy *)(const void *)c)->correlation
+                         : c->correlation;
     s->activity.device = c->device;
     s->activity.bytes = c->bytes;
     s->activity.name = s->name;
-    const char *parts[7] = {"Memset (", memory(c->set_memory), ")", "", "", "", ""};
+    const char *parts[7] = {"Memset (", "", ")", "", "", "", ""};
     s->activity.kind = GT_ACTIVITY_SET;
-    if (c->kind == GT_CUPTI_COPY) {
+    if (c->kind == GT_CUPTI_SET) {
+        parts[1] = memory(c->set_memory);
+    } else {
         unsigned way = c->copy_kind < sizeof ways / sizeof *ways ? c->copy_kind : 0;
         s->activity.kind = GT_ACTIVITY_COPY;
         parts[0] = "Memcpy ";
@@ -271,7 +278,7 @@ static int programs_kind(uint32_t kind, const struct gt_origin *o)
     flags = o->generation ? o->flags : flags;
     if (kind == GT_CUPTI_KERNEL && flags & GT_CUPTI_SERIAL)
         return GT_CUPTI_SERIAL_KERNEL;
-    return flags & GT_CUPTI_PROGRAMS(kind) ? (int)kind : 0;
+    return flags & gt_cupti_flag(kind) ? (int)kind : 0;
 }
 
 void gt_cupti_count_dropped(void *context, uint32_t stream)

@@ -41,10 +41,9 @@ static void off(const char *reason)
         gt_say(GT_SAY_WARNING, "Python ", version_text, reason, ": stacks are without its frames");
 }
 
-static uint32_t refuse(void *state, struct gt_trie *trie)
+static uint32_t refuse(void *state, struct gt_trie *trie, int *truncated)
 {
-    (void)state;
-    (void)trie;
+    (void)state, (void)trie, (void)truncated;
     off(why);
     return GT_TRIE_ROOT;
 }
@@ -64,7 +63,7 @@ static __attribute__((noinline, cold)) int prove(const char *frame)
 
 /* Before the start and during the end of the interpreter frames come and go without the thread's
  * doing. Threads that Python does not know have no state. */
-static uint32_t walk(void *state, struct gt_trie *trie)
+static uint32_t walk(void *state, struct gt_trie *trie, int *truncated)
 {
     const struct gt_python_layout *l = &gt_python.layout;
     const char *thread, *frame;
@@ -78,7 +77,7 @@ static uint32_t walk(void *state, struct gt_trie *trie)
     if (!frame ||
         (unlikely(atomic_load_explicit(&careful, memory_order_relaxed) < CAREFUL) && !prove(frame)))
         return GT_TRIE_ROOT;
-    id = gt_python_frames(&gt_python, state, trie, frame);
+    id = gt_python_frames(&gt_python, state, trie, frame, truncated);
     if (unlikely(id == GT_PYTHON_BROKEN)) {
         off(" has a frame that is none");
         return GT_TRIE_ROOT;

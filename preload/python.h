@@ -81,11 +81,11 @@ int gt_python_prove(const struct gt_python *p, const char *frame);
 
 /* ---- python_walk.c ---- */
 
-/* The innermost frame's id in `trie`. `state` as gt_python_fn has it. GT_PYTHON_BROKEN: there is
- * something that can't be. */
+/* The innermost frame's id in `trie`. `state` and `truncated` as gt_python_fn has them.
+ * GT_PYTHON_BROKEN: there is something that can't be. */
 #define GT_PYTHON_BROKEN UINT32_MAX
 uint32_t gt_python_frames(const struct gt_python *p, void *state, struct gt_trie *trie,
-                          const char *frame);
+                          const char *frame, int *truncated);
 
 /* ---- python_code.c ---- */
 

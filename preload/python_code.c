@@ -2,7 +2,9 @@
  * python_walk.c for frames that its slot has not met, on the program's threads: no lock, no malloc.
  *
  * Equal texts share one record: the place of a code object says little, since programs make and
- * drop them (exec, lambda expressions in eval). Nothing is ever freed. */
+ * drop them (exec, lambda expressions in eval). Nothing is ever freed, so they only take memory of
+ * the half that is for what is nice to have: a program that makes code without end must not lose
+ * its names by it. */
 #include "preload/python.h"
 
 #include "core/session.h"
@@ -60,7 +62,7 @@ static gt_ref record(const struct gt_code *code)
 
         if (old) /* one that lost the race stays unused */
             return CODE_REF(old);
-        if (!mine && !(mine = gt_session_alloc(sizeof *mine, &ref)))
+        if (!mine && !(mine = gt_session_alloc_roomy(sizeof *mine, &ref)))
             return 0;
         mine->code = *code;
         mine->next = seen = first;
@@ -127,7 +129,7 @@ static gt_ref text_of(const struct gt_python_layout *l, const char *str, char *r
     }
     if (n > GT_NAME_MAX)
         n = GT_NAME_MAX;
-    gt_strings_session(text, strnlen(text, n), &ref);
+    gt_strings_roomy(text, strnlen(text, n), &ref);
     return ref;
 }
 

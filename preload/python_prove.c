@@ -19,7 +19,7 @@ static int by_file(uint64_t at, void *to, size_t bytes)
         return -EPERM;
     n = gt_sys(SYS_pread64, fd, (long)to, (long)bytes, (long)at, 0, 0);
     gt_sys_close(fd);
-    return n == (long)bytes ? 0 : n == -EPERM ? -EPERM : -EFAULT;
+    return n == (long)bytes ? 0 : n >= 0 || n == -EIO || n == -EFAULT ? -EFAULT : -EPERM;
 }
 
 static int peek(const char *at, size_t offset, void *to, size_t bytes)
@@ -28,7 +28,7 @@ static int peek(const char *at, size_t offset, void *to, size_t bytes)
     struct iovec here = {to, bytes}, there = {(void *)from, bytes};
     long n = gt_sys(SYS_process_vm_readv, getpid(), (long)&here, 1, (long)&there, 1, 0);
 
-    if (n == -EPERM || n == -ENOSYS)
+    if (n < 0 && n != -EFAULT) /* EPERM as a rule, but whoever forbids it says what he likes */
         return by_file(from, to, bytes);
     return n == (long)bytes ? 0 : -EFAULT;
 }

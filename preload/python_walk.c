@@ -188,15 +188,18 @@ static uint32_t enter(const struct gt_python *p, struct state *s, struct gt_trie
 }
 
 uint32_t gt_python_frames(const struct gt_python *p, void *state, struct gt_trie *trie,
-                          const char *frame)
+                          const char *frame, int *truncated)
 {
     struct state *s = state;
     struct kept *list = s->lists[!s->which];
     uint32_t id, more;
     int n;
 
-    if (s->count && unchanged(&p->layout, s, frame))
+    if (s->count && unchanged(&p->layout, s, frame)) {
+        if (unlikely(s->more))
+            *truncated = 1;
         return s->lists[s->which]->id;
+    }
     n = collect(p, list, frame, &more);
     if (n < 0) {
         s->count = 0;
@@ -205,6 +208,8 @@ uint32_t gt_python_frames(const struct gt_python *p, void *state, struct gt_trie
     if (more || s->more) /* the outermost one here is none of a whole stack */
         s->count = 0;
     s->more = more;
+    if (more)
+        *truncated = 1;
     id = enter(p, s, trie, list, n);
     s->which = !s->which;
     s->count = (uint32_t)n;

@@ -88,44 +88,22 @@ static void add(struct gt_row *to, const struct gt_row *r)
         to->max_ns = !to->count || r->max_ns > to->max_ns ? r->max_ns : to->max_ns;
     }
 #define ADD(field) to->field = gt_add(to->field, r->field)
-    ADD(count);
-    ADD(failed);
-    ADD(self_ns);
-    ADD(total_ns);
-    ADD(self_device_ns);
-    ADD(device_ns);
-    ADD(bytes);
-    ADD(flops);
-    ADD(memory);
-    ADD(self_memory);
-    ADD(device_memory);
-    ADD(self_device_memory);
+    GT_SUMMED(ADD);
 #undef ADD
     to->sumsq_ns2 += r->sumsq_ns2;
     to->flags |= r->flags;
     gt_values_add(&to->values, &r->values);
 }
 
-/* Of two frames: the same call, or another one in the same function. */
-static int same_function(const struct gt_model *m, uint32_t a, uint32_t b)
-{
-    const struct gt_stack_frame *f = &m->frames[a], *g = &m->frames[b];
-    return f->kind == g->kind && f->function == g->function && f->file == g->file &&
-           f->module == g->module && f->function;
-}
-
-/* How many outer frames of a stack the one above it has too. Where they part a function may be in
- * both, at another line: the range began there before it called on. */
+/* How many outer frames of a stack the one above it has too. The function that opened the range
+ * above stands below it again, with the line from which it called on. */
 static uint32_t shared(const struct gt_model *m, struct gt_list of, struct gt_list above)
 {
     uint32_t n = 0, most = of.count < above.count ? of.count : above.count;
     while (n < most &&
            gt_stacks_text(m, of, of.count - 1 - n) == gt_stacks_text(m, above, above.count - 1 - n))
         n++;
-    return n < most && same_function(m, m->lists[of.first + of.count - 1 - n],
-                                     m->lists[above.first + above.count - 1 - n])
-               ? n + 1
-               : n;
+    return n;
 }
 
 /* The row that `r` is to be below. */

@@ -3,6 +3,7 @@
  */
 #include "report/commands.h"
 #include "report/elf_target.h"
+#include "report/place.h"
 #include "report/run_child.h"
 #include "report/run_env.h"
 #include "report/run_folder.h"
@@ -175,6 +176,13 @@ static int check(const struct gt_run_env *env, const struct gt_run_env *own, str
     }
     if (c->warning[0] && c->log >= 1)
         fprintf(stderr, "gputally: %s\n", c->warning);
+    struct gt_err err = {""};
+    if (gt_run_env_get(own, "GPUTALLY_OUTPUT") &&
+        c->formats & ~(uint32_t)(GT_FORMAT_TABLE | GT_FORMAT_TVM_TABLE) &&
+        gt_place_check(c->output, &err)) {
+        fprintf(stderr, "gputally: --output %s: %s\n", c->output, err.message);
+        return -EINVAL;
+    }
     return 0;
 }
 
@@ -266,7 +274,7 @@ static int start_and_wait(char **command, struct gt_run_env *env, const struct g
     fflush(NULL);
 
     rc = gt_run_child_start(child, path, command, env->v);
-    folder.program_pid = rc ? 0 : child->pid;
+    folder.program_pid = folder.first_pid = rc ? 0 : child->pid;
     if (!rc)
         wait_and_sweep(child, &folder, c->snapshot_ns / 1000000);
     if (!rc)

@@ -128,7 +128,7 @@ static int write_files(struct job *j, struct gt_sink *said)
                              j->options->snapshot};
     char tag[96], *json = NULL;
     struct gt_sink files, line;
-    unsigned n = j->options->snapshot ? 1 : 0;
+    unsigned n = j->options->snapshot ? 1 : j->options->number;
     int rc = 0;
     int used = snprintf(tag, sizeof tag, "%lld-%llx-%lld", (long long)p->pid,
                         (long long)p->start_time, (long long)p->sequence);

@@ -12,7 +12,8 @@ struct gt_finish_options {
     int snapshot; /* a report of the process as it is now, in files of its own: nothing is claimed,
                      nothing deleted. One that has ended is left to the real one: no file */
     int merge;    /* with snapshot: -EALREADY if another such one waits for its turn */
-    int dead;     /* the user says so of a process that can't be judged from here */
+    unsigned number; /* files have this number or a later one: 0, none if it is free */
+    int dead;        /* the user says so of a process that can't be judged from here */
 };
 
 struct gt_finish_result {

@@ -120,21 +120,7 @@ static void add(struct gt_avg *a, const struct gt_row *r, int64_t rank)
     a->min_ns = !a->count || r->min_ns < a->min_ns ? r->min_ns : a->min_ns;
     a->max_ns = !a->count || r->max_ns > a->max_ns ? r->max_ns : a->max_ns;
 #define ADD(field) a->field = gt_add(a->field, r->field)
-    ADD(count);
-    ADD(failed);
-    ADD(self_ns);
-    ADD(total_ns);
-    ADD(self_device_ns);
-    ADD(device_ns);
-    ADD(bytes);
-    ADD(flops);
-    ADD(memory);
-    ADD(self_memory);
-    ADD(device_memory);
-    ADD(self_device_memory);
-    ADD(driver_memory);
-    ADD(self_driver_memory);
-    ADD(leaked);
+    GT_SUMMED(ADD);
 #undef ADD
     a->sumsq_ns2 += r->sumsq_ns2;
     a->sources |= 1u << r->source;

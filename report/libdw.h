@@ -41,7 +41,13 @@ enum gt_dw_tag {
     GT_DW_SKELETON_UNIT = 0x4a,
 };
 
-enum gt_dw_name { GT_DW_CALL_FILE = 0x58, GT_DW_CALL_LINE = 0x59, GT_DW_LINKAGE_NAME = 0x6e };
+enum gt_dw_name {
+    GT_DW_ABSTRACT_ORIGIN = 0x31,
+    GT_DW_SPECIFICATION = 0x47,
+    GT_DW_CALL_FILE = 0x58,
+    GT_DW_CALL_LINE = 0x59,
+    GT_DW_LINKAGE_NAME = 0x6e,
+};
 #define GT_DW_MIPS_LINKAGE_NAME 0x2007
 
 /* dwarf_ of each, as elfutils/libdw.h has it. */
@@ -63,6 +69,7 @@ struct gt_libdw {
     struct gt_dw_attribute *(*attr_integrate)(struct gt_dw_die *die, unsigned name,
                                               struct gt_dw_attribute *result);
     const char *(*formstring)(struct gt_dw_attribute *a);
+    struct gt_dw_die *(*formref_die)(struct gt_dw_attribute *a, struct gt_dw_die *result);
     int (*formudata)(struct gt_dw_attribute *a, uint64_t *result);
     struct gt_dw_line *(*getsrc_die)(struct gt_dw_die *unit, uint64_t pc);
     const char *(*linesrc)(struct gt_dw_line *l, uint64_t *mtime, uint64_t *length);

@@ -4,6 +4,7 @@
  * seconds for 10,000 addresses of a large library. So units are found by a table of ours (not every
  * compiler writes .debug_aranges), and a unit's functions are listed when it is first asked for. */
 #include "report/libdw.h"
+#include "report/lines_scopes.h"
 #include "report/mem.h"
 #include "report/symbols_inner.h"
 #include "report/symbols_name.h"
@@ -16,6 +17,7 @@
 #define MAX_INLINED 256u
 #define MAX_RANGES (1u << 20)
 #define MAX_STEPS (1u << 26)
+#define MAX_REFERENCES 8
 
 struct range {
     uint64_t start, end;
@@ -34,6 +36,7 @@ struct unit {
     struct gt_dw_die *functions;
     size_t function_count, function_room;
     struct ranges ranges; /* of its functions */
+    struct gt_scopes scopes;
 };
 
 struct gt_lines {
@@ -111,8 +114,41 @@ static int next_die(struct gt_lines *l, struct gt_dw_die *die)
     return 1;
 }
 
+/* Where a function is declared: where its abstract instance, and then that one's specification, is.
+ * 1: not at the die itself. */
+static int declaration(const struct gt_lines *l, const struct gt_dw_die *function,
+                       struct gt_dw_die *to)
+{
+    struct gt_dw_die next;
+    struct gt_dw_attribute a;
+    int i;
+    *to = *function;
+    for (i = 0; i < MAX_REFERENCES; i++) {
+        if ((!l->dw->attr(to, GT_DW_ABSTRACT_ORIGIN, &a) &&
+             !l->dw->attr(to, GT_DW_SPECIFICATION, &a)) ||
+            !l->dw->formref_die(&a, &next))
+            break;
+        *to = next;
+    }
+    return i > 0;
+}
+
+/* The scope that a die is for what is in it. */
+static uint32_t enter(struct gt_lines *l, struct unit *u, struct gt_dw_die *die, uint32_t scope)
+{
+    const char *name = l->dw->diename(die);
+    int tag = l->dw->tag(die);
+    struct gt_dw_die declared;
+    if (!name)
+        name = tag == GT_DW_NAMESPACE ? "(anonymous namespace)" : "{unnamed type}";
+    return gt_scopes_enter(&u->scopes, scope, name,
+                           tag == GT_DW_FUNCTION && declaration(l, die, &declared) ? declared.at
+                                                                                   : NULL);
+}
+
 /* Functions may be members of whatever has a name; GCC's and Fortran's may be within another. */
-static void list_functions(struct gt_lines *l, struct unit *u, struct gt_dw_die *parent, int depth)
+static void list_functions(struct gt_lines *l, struct unit *u, struct gt_dw_die *parent, int depth,
+                           uint32_t scope)
 {
     struct gt_dw_die die;
     if (depth == MAX_DEPTH || l->dw->child(parent, &die))
@@ -127,7 +163,8 @@ static void list_functions(struct gt_lines *l, struct unit *u, struct gt_dw_die 
                             sizeof *u->functions);
                 u->functions[u->function_count++] = die;
             }
-            list_functions(l, u, &die, depth + 1);
+            gt_scopes_place(&u->scopes, die.at, scope);
+            list_functions(l, u, &die, depth + 1, enter(l, u, &die, scope));
             break;
         }
         case GT_DW_NAMESPACE:
@@ -136,12 +173,21 @@ static void list_functions(struct gt_lines *l, struct unit *u, struct gt_dw_die 
         case GT_DW_STRUCTURE:
         case GT_DW_UNION:
         case GT_DW_ENUMERATION:
-            list_functions(l, u, &die, depth + 1);
+            list_functions(l, u, &die, depth + 1, enter(l, u, &die, scope));
             break;
         default:
             break;
         }
     } while (next_die(l, &die));
+}
+
+static void list_unit(struct gt_lines *l, struct unit *u)
+{
+    if (u->listed)
+        return;
+    u->listed = 1;
+    list_functions(l, u, &u->tree, 0, 0);
+    sort(&u->ranges);
 }
 
 static void list_units(struct gt_lines *l)
@@ -208,6 +254,7 @@ void gt_lines_free(struct gt_lines *l)
     for (size_t i = 0; i < l->unit_count; i++) {
         free(l->units[i].functions);
         free(l->units[i].ranges.all);
+        gt_scopes_free(&l->units[i].scopes);
     }
     if (l->file)
         l->dw->end(l->file);
@@ -250,6 +297,20 @@ static size_t scopes(struct gt_lines *l, struct gt_dw_die *out, uint64_t address
     return n;
 }
 
+/* The name with its scopes. NULL: it has none. The caller frees. */
+static char *scoped(struct gt_lines *l, const struct gt_dw_die *function, const char *name)
+{
+    struct gt_dw_die die;
+    declaration(l, function, &die);
+    /* of another unit where units were made one program */
+    for (size_t i = 0; i < l->unit_count; i++)
+        if (l->units[i].tree.unit == die.unit) {
+            list_unit(l, &l->units[i]);
+            return gt_scopes_name(&l->units[i].scopes, die.at, name);
+        }
+    return NULL;
+}
+
 static const char *name_of(struct gt_symbols *s, struct gt_dw_die *die)
 {
     const struct gt_libdw *dw = s->lines->dw;
@@ -259,9 +320,14 @@ static const char *name_of(struct gt_symbols *s, struct gt_dw_die *die)
     if (dw->attr_integrate(die, GT_DW_LINKAGE_NAME, &a) ||
         dw->attr_integrate(die, GT_DW_MIPS_LINKAGE_NAME, &a))
         linkage = dw->formstring(&a);
-    if (!linkage && !(linkage = dw->diename(die)))
-        return NULL;
-    name = gt_symbols_name(linkage);
+    if (linkage) {
+        name = gt_symbols_name(linkage);
+    } else {
+        if (!(linkage = dw->diename(die)))
+            return NULL;
+        if (!(name = scoped(s->lines, die, linkage)))
+            name = gt_symbols_name(linkage);
+    }
     linkage = gt_symbol_table_keep(&s->table, name);
     free(name);
     return linkage;
@@ -298,11 +364,7 @@ size_t gt_lines_at(struct gt_symbols *s, uint64_t address, int exact, const stru
         return 0;
     u = &l->units[i];
     l->steps = MAX_STEPS;
-    if (!u->listed) {
-        list_functions(l, u, &u->tree, 0);
-        sort(&u->ranges);
-        u->listed = 1;
-    }
+    list_unit(l, u);
     if (!find(&u->ranges, address, &i)) {
         dies[0] = u->functions[i];
         n = scopes(l, dies, address);

@@ -93,14 +93,20 @@ static void fill_module(struct fill *f, size_t module, size_t frames)
     struct gt_symbols_of of = {.path = gt_model_string(f->m, d->path, NULL), .build_id = id};
     of.build_id_bytes = unhex(gt_model_string(f->m, d->build_id, NULL), id);
     for (size_t i = 0; i < frames; i++) {
-        if (!wants(f, &f->m->frames[i], module))
+        const struct gt_stack_frame *frame = &f->m->frames[i];
+        if (!wants(f, frame, module))
             continue;
         if (!f->symbols)
             f->symbols = gt_symbols_open(&of, f->folders);
-        fill_frame(f, (uint32_t)i);
+        gt_symbols_want(f->symbols, frame->offset, frame->exact);
     }
-    if (f->symbols)
+    for (size_t i = 0; f->symbols && i < frames; i++)
+        if (wants(f, &f->m->frames[i], module))
+            fill_frame(f, (uint32_t)i);
+    if (f->symbols) {
+        f->m->modules[module].no_names = (uint8_t)gt_symbols_no_names(f->symbols);
         tell(f, gt_model_string(f->m, d->path, NULL));
+    }
     gt_symbols_free(f->symbols);
     f->symbols = NULL;
 }

@@ -325,11 +325,14 @@ static int load(struct gt_loader *l, gt_ref **slots)
         l->m->processes[l->process].call_ns = l->h->call_ps / 1000.0;
     else if (gt_session_same_boot(l->h)) /* elsewhere a call costs something else */
         l->m->processes[l->process].call_ns = gt_overhead_call_ns();
-    /* the list has the newest first; people expect the first thread first */
     rc = gt_load_modules(l);
+    uint64_t left = l->trie_left;
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = gt_load_addresses(l, gt_input_at(l->in, (*slots)[i], sizeof(struct gt_slot)));
+    l->trie_left = left; /* each is read once more with its slot */
+    /* the list has the newest first; people expect the first thread first */
     for (size_t i = count; !rc && i-- > 0;)
-        if ((rc = gt_load_slot(l, (*slots)[i])))
-            break;
+        rc = gt_load_slot(l, (*slots)[i]);
     if (rc || (rc = gt_load_activities(l)) || (rc = gt_load_driver_memory(l, first_row)))
         return rc;
     gt_model_finish(l->m, first_thread, first_row);

@@ -2,6 +2,7 @@
  * docs/format.md tells the fields. */
 #include "report/load_json_stacks.h"
 #include "report/mem.h"
+#include "report/symbols.h"
 #include <stdlib.h>
 
 static void keep(struct gt_json_ids *known, uint32_t id)
@@ -15,7 +16,11 @@ void gt_json_read_module(const struct gt_json_item *i)
     struct gt_json_stacks *k = i->r->own;
     struct gt_stack_module module = {.path = gt_json_string(i, "path"),
                                      .build_id = gt_json_string(i, "build_id")};
-    keep(&k->modules, gt_stacks_module(i->r->m, &module));
+    int why = gt_json_word(i, "no_names", gt_no_names, GT_NO_NAMES, 0);
+    uint32_t id = gt_stacks_module(i->r->m, &module);
+    if (why)
+        i->r->m->modules[id - 1].no_names = (uint8_t)why;
+    keep(&k->modules, id);
 }
 
 void gt_json_read_frame(const struct gt_json_item *i)

@@ -75,7 +75,7 @@ int gt_load_driver_memory(struct gt_loader *l, size_t first_row)
         (l->live && !gt_load_again(l, ref, bytes)))
         return gt_load_damaged(l, "bad table of memory");
     for (size_t i = 0; i < t->capacity; i++)
-        if (t->entries[i].address > 1)
+        if (t->entries[i].address && t->entries[i].address != GT_ALLOCATION_BUSY)
             leak(l, &t->entries[i]);
     for (unsigned i = 0; i < GT_MEMORY_DEVICES; i++)
         tell_device(l, &t->devices[i], i);

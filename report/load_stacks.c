@@ -13,6 +13,11 @@ struct gt_load_module {
     int own;             /* libgputally.so: what it called to capture the stack is no part of it */
     const struct gt_module *as; /* in the copy */
     struct gt_symbols *symbols; /* opened for the first frame that wants a name */
+    struct gt_load_address {
+        uint64_t offset;
+        int exact;
+    } * addresses; /* of all frames, for gt_symbols_want; freed then */
+    size_t address_count, address_room;
 };
 
 static int by_id(const void *pa, const void *pb)
@@ -76,8 +81,10 @@ int gt_load_modules(struct gt_loader *l)
 
 void gt_load_modules_free(struct gt_loader *l)
 {
-    for (size_t i = 0; i < l->module_count; i++)
+    for (size_t i = 0; i < l->module_count; i++) {
         gt_symbols_free(l->modules[i].symbols);
+        free(l->modules[i].addresses);
+    }
     free(l->modules);
 }
 
@@ -128,6 +135,28 @@ void gt_load_trie_free(struct gt_load_trie *t)
     free(t->lists[1]);
 }
 
+static uint64_t offset_of(const struct gt_load_module *module, uint64_t pc)
+{
+    return ((pc & ~GT_TRIE_EXACT) - (module ? module->as->bias : 0)) & INT64_MAX;
+}
+
+int gt_load_addresses(struct gt_loader *l, const struct gt_slot *s)
+{
+    struct gt_load_trie t = {0};
+    int rc = gt_load_trie(l, s, &t);
+    for (uint32_t i = GT_TRIE_FIRST; !rc && i < t.count; i++) {
+        uint64_t pc = t.nodes[i].pc;
+        struct gt_load_module *m = pc & GT_TRIE_PYTHON ? NULL : module_of(l, t.nodes[i].module);
+        if (!m)
+            continue;
+        gt_mem_grow(&m->addresses, &m->address_room, m->address_count, sizeof *m->addresses);
+        m->addresses[m->address_count++] =
+            (struct gt_load_address){offset_of(m, pc), (pc & GT_TRIE_EXACT) != 0};
+    }
+    gt_load_trie_free(&t);
+    return rc;
+}
+
 static int python_frame(struct gt_loader *l, uint64_t pc, struct gt_stack_frame *f)
 {
     gt_ref ref = GT_TRIE_CODE(pc);
@@ -160,6 +189,13 @@ static gt_text function_at(struct gt_loader *l, struct gt_load_module *module,
                                    .start = d->start,
                                    .end = d->end};
         module->symbols = gt_symbols_open(&of, NULL);
+        l->m->modules[module->module - 1].no_names = (uint8_t)gt_symbols_no_names(module->symbols);
+        for (size_t i = 0; i < module->address_count; i++)
+            gt_symbols_want(module->symbols, module->addresses[i].offset,
+                            module->addresses[i].exact);
+        free(module->addresses);
+        module->addresses = NULL;
+        module->address_count = 0;
     }
     if (gt_symbols_at(module->symbols, f->offset, f->exact, &symbol))
         return 0;
@@ -170,11 +206,10 @@ static void native_frame(struct gt_loader *l, const struct gt_trie_node *n,
                          struct gt_stack_frame *f)
 {
     struct gt_load_module *module = module_of(l, n->module);
-    uint64_t pc = n->pc & ~GT_TRIE_EXACT;
     f->kind = GT_STACK_IS_NATIVE;
     f->exact = (n->pc & GT_TRIE_EXACT) != 0;
     f->module = module ? module->module : 0;
-    f->offset = (pc - (module ? module->as->bias : 0)) & INT64_MAX;
+    f->offset = offset_of(module, n->pc);
     if (module)
         f->function = function_at(l, module, f);
 }

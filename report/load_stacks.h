@@ -20,6 +20,9 @@ struct gt_load_trie {
 
 /* Before the slots: the files that frames lie in. 0 or damaged. */
 int gt_load_modules(struct gt_loader *l);
+/* Then the addresses of a slot's frames, of all slots before the first is loaded: names are looked
+ * for all at once. 0 or damaged. */
+int gt_load_addresses(struct gt_loader *l, const struct gt_slot *s);
 void gt_load_modules_free(struct gt_loader *l);
 
 /* Copies the trie; freed by gt_load_trie_free, also after an error. 0 or damaged. */

@@ -78,6 +78,7 @@ struct gt_stack {
 struct gt_stack_module {
     gt_text path;
     gt_text build_id; /* lower-case hex, "" if it has none */
+    uint8_t no_names; /* enum gt_no_names of report/symbols.h; see gt_stacks_no_names */
 };
 
 enum gt_stack_kind {
@@ -88,6 +89,7 @@ enum gt_stack_kind {
     GT_STACK_IS_NOTE,   /* function: "(truncated)", "(cut)", "(other stacks)" */
     GT_STACK_KINDS
 };
+extern const char *const gt_no_names[]; /* of JSON, by enum gt_no_names; the first is NULL */
 extern const char *const gt_stack_kinds[GT_STACK_KINDS]; /* "python", … as in JSON */
 
 struct gt_stack_frame {
@@ -127,6 +129,24 @@ struct gt_launched {
     uint32_t device; /* number, among those of its kind */
     int64_t delays, delay_ns, delay_max_ns;
 };
+
+/* What is added up where several rows become one: fields of gt_row and gt_avg. */
+#define GT_SUMMED(FIELD)                                                                           \
+    FIELD(count);                                                                                  \
+    FIELD(failed);                                                                                 \
+    FIELD(self_ns);                                                                                \
+    FIELD(total_ns);                                                                               \
+    FIELD(self_device_ns);                                                                         \
+    FIELD(device_ns);                                                                              \
+    FIELD(bytes);                                                                                  \
+    FIELD(flops);                                                                                  \
+    FIELD(memory);                                                                                 \
+    FIELD(self_memory);                                                                            \
+    FIELD(device_memory);                                                                          \
+    FIELD(self_device_memory);                                                                     \
+    FIELD(driver_memory);                                                                          \
+    FIELD(self_driver_memory);                                                                     \
+    FIELD(leaked)
 
 /* A place in a call tree. `kind` is enum gt_node_kind of core/layout.h (never ROOT). */
 struct gt_row {
@@ -253,6 +273,9 @@ uint32_t gt_stacks_add(struct gt_model *m, const uint32_t *python, size_t python
                        const uint32_t *native, size_t natives);
 /* A stack that is known by its texts alone. */
 uint32_t gt_stacks_texts(struct gt_model *m, const gt_text *texts, size_t count);
+/* By module why its functions have no names; 0 where one has, or where no frame lies in it. The
+ * caller frees. */
+uint8_t *gt_stacks_no_names(const struct gt_model *m);
 /* For --lines: in every stack the frames of the list by[frame] stand for that frame from now on;
  * count 0: it stays. `by` has one for each frame there was when it was made. */
 void gt_stacks_replace(struct gt_model *m, const struct gt_list *by, size_t count);

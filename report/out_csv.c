@@ -65,7 +65,17 @@ static void frames(const struct gt_model *m, struct gt_list l, struct gt_sink *s
     gt_sink_put(s, "\"", 1);
 }
 
-static void row(const struct gt_groups *g, const struct gt_avg *a, unsigned by, struct gt_sink *s)
+/* A device's driver gave or took something. */
+static int has_driver_memory(const struct gt_groups *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (g->avgs[i].driver_memory || g->avgs[i].self_driver_memory || g->avgs[i].leaked)
+            return 1;
+    return 0;
+}
+
+static void row(const struct gt_groups *g, const struct gt_avg *a, unsigned by, int driver_memory,
+                struct gt_sink *s)
 {
     const struct gt_model *m = g->model;
     char sources[256], thread[GT_THREAD_BYTES];
@@ -119,6 +129,11 @@ static void row(const struct gt_groups *g, const struct gt_avg *a, unsigned by, 
     quoted(s, sources);
     gt_sink_put(s, ",", 1);
     quoted(s, gt_model_string(m, a->host, NULL));
+    if (driver_memory) {
+        integer(s, a->driver_memory);
+        integer(s, a->self_driver_memory);
+        integer(s, a->leaked);
+    }
     gt_sink_put(s, "\r\n", 2);
 }
 
@@ -132,10 +147,13 @@ void gt_out_csv(const struct gt_model *m, const struct gt_write_options *o, stru
                     "overload_name,stack,scope,cpu_memory_usage,device_memory_usage,"
                     "self_cpu_memory_usage,self_device_memory_usage,cpu_children,cpu_parent,"
                     "device_type,is_legacy,flops,is_user_annotation,cpu_time,device_time,id,min,"
-                    "max,stddev,failed,bytes,threads,thread,source,host\r\n");
+                    "max,stddev,failed,bytes,threads,thread,source,host");
+    int driver_memory = has_driver_memory(&g);
+    gt_sink_text(s, driver_memory ? ",driver_memory_usage,self_driver_memory_usage,leaked\r\n"
+                                  : "\r\n");
     if (!gt_group_sort(&g, o->sort_by, &order))
         for (size_t i = 0; i < g.count && (o->row_limit < 0 || i < (size_t)o->row_limit); i++)
-            row(&g, &g.avgs[order[i]], o->group_by, s);
+            row(&g, &g.avgs[order[i]], o->group_by, driver_memory, s);
     free(order);
     gt_groups_fini(&g);
 }

@@ -1,6 +1,7 @@
 /* The sections of stacks in the native JSON: modules, frames, stacks. Called by out_json.c;
  * docs/format.md tells every field. */
 #include "report/writer.h"
+#include <stdlib.h>
 
 static void text(const struct gt_model *m, const char *before, gt_text t, struct gt_sink *s)
 {
@@ -46,12 +47,19 @@ static void list(const struct gt_model *m, const char *before, struct gt_list l,
 
 void gt_out_json_stacks(const struct gt_model *m, struct gt_sink *s)
 {
+    uint8_t *why = gt_stacks_no_names(m);
     gt_sink_text(s, ",\n\"modules\":[");
     for (size_t i = 0; i < m->module_count; i++) {
         text(m, i ? ",\n{\"path\":" : "\n{\"path\":", m->modules[i].path, s);
         text(m, ",\"build_id\":", m->modules[i].build_id, s);
+        if (why[i]) {
+            gt_sink_text(s, ",\"no_names\":\"");
+            gt_sink_text(s, gt_no_names[why[i]]);
+            gt_sink_text(s, "\"");
+        }
         gt_sink_text(s, "}");
     }
+    free(why);
     gt_sink_text(s, "],\n\"frames\":[");
     for (size_t i = 0; i < m->frame_count; i++) {
         gt_sink_text(s, i ? ",\n" : "\n");

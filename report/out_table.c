@@ -1,10 +1,11 @@
 /* The table: PyTorch's EventList.table(), byte for byte, then our own lines about what it can't
- * say. Widths, limits and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). One
- * thing is not: with stacks and FLOPs it prints the titles of these two columns over each other's
- * values. */
+ * say. Without PyTorch's operators two columns may be ours, of a driver's memory. Widths, limits
+ * and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). One thing is not: with
+ * stacks and FLOPs it prints the titles of these two columns over each other's values. */
 #include "core/layout.h"
 #include "report/mem.h"
 #include "report/overhead.h"
+#include "report/symbols.h"
 #include "report/writer.h"
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #define SOURCE_WIDTH 75
 #define WIDTH 12
 #define COLUMNS 24
+#define MODULES_TOLD 8
+#define PATH_TOLD 60
 #define OVERHEAD_WORTH_TELLING 0.02
 
 struct column {
@@ -40,6 +43,8 @@ enum {
     SELF_MEMORY,
     DEVICE_MEMORY,
     SELF_DEVICE_MEMORY,
+    DRIVER_MEMORY,
+    LEAKED,
     CALLS,
     NODE,
     THREAD,
@@ -111,6 +116,23 @@ static size_t source_width(const struct gt_groups *g)
     return width < SOURCE_WIDTH ? width : SOURCE_WIDTH;
 }
 
+/* Columns of our own, for what a device's driver gave: with PyTorch's operators the table stays
+ * theirs, CSV and JSON have it. */
+static void driver_memory(struct table *t)
+{
+    int any = 0, leaked = 0, torch = 0;
+    for (size_t i = 0; i < t->g->count; i++) {
+        const struct gt_avg *a = &t->g->avgs[i];
+        any |= a->driver_memory || a->self_driver_memory || a->leaked;
+        leaked |= a->leaked > 0;
+        torch |= (a->sources & UINT32_C(1) << GT_SOURCE_TORCH) != 0;
+    }
+    if (any && !torch)
+        column(t, DRIVER_MEMORY, WIDTH, "Driver Mem", "", "");
+    if (leaked && !torch)
+        column(t, LEAKED, WIDTH, "Leaked", "", "");
+}
+
 static void columns(struct table *t, const struct gt_write_options *o)
 {
     static const char *const units[] = {"FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"};
@@ -165,6 +187,7 @@ static void columns(struct table *t, const struct gt_write_options *o)
         column(t, DEVICE_MEMORY, WIDTH, "", name, " Mem");
         column(t, SELF_DEVICE_MEMORY, WIDTH, "Self ", name, " Mem");
     }
+    driver_memory(t);
     column(t, CALLS, WIDTH, "# of Calls", "", "");
     if (node)
         column(t, NODE, WIDTH, "Node ID", "", "");
@@ -243,6 +266,12 @@ static void cell(const struct table *t, const struct column *c, const struct gt_
         break;
     case SELF_DEVICE_MEMORY:
         gt_text_memory(text, a->self_device_memory);
+        break;
+    case DRIVER_MEMORY:
+        gt_text_memory(text, a->driver_memory);
+        break;
+    case LEAKED:
+        gt_text_memory(text, a->leaked);
         break;
     case CALLS:
         snprintf(text, sizeof text, "%lld", (long long)a->count);
@@ -355,6 +384,35 @@ static void note_overhead(const struct gt_model *m, struct gt_sink *s)
     }
 }
 
+/* Why frames are shown as FILE+0x1234. */
+static void note_names(const struct gt_model *m, struct gt_sink *s)
+{
+    static const char *const reasons[GT_NO_NAMES] = {
+        NULL,
+        "it is in no file of its own",
+        "its file is not there; report --debug-dir looks elsewhere",
+        "another build of it is there now; report --debug-dir looks elsewhere",
+        "its file cannot be read",
+        "its file is no ELF file",
+        "its file has no symbols of functions; report --debug-dir looks for them elsewhere"};
+    uint8_t *why = gt_stacks_no_names(m);
+    size_t told = 0;
+    for (size_t i = 0; i < m->module_count; i++) {
+        if (!why[i] || told++ >= MODULES_TOLD)
+            continue;
+        const char *path = gt_model_string(m, m->modules[i].path, NULL), *slash;
+        slash = strrchr(path, '/');
+        gt_sink_text(s, "no names of functions in ");
+        gt_text_cell(s, why[i] != GT_NAMES_NO_FILE && slash && slash[1] ? slash + 1 : path, 0,
+                     PATH_TOLD, 0);
+        gt_sink_format(s, ": %s\n", reasons[why[i]]);
+    }
+    if (told > MODULES_TOLD)
+        gt_sink_format(s, "no names of functions in %zu more %s (no_names, in JSON)\n",
+                       told - MODULES_TOLD, told == MODULES_TOLD + 1 ? "file" : "files");
+    free(why);
+}
+
 /* Why a stack is shorter than the program's. */
 static void note_stacks(const int64_t *lost, struct gt_sink *s)
 {
@@ -388,8 +446,8 @@ static void notes(const struct gt_model *m, const struct gt_write_options *o, st
     }
     note(s, marks, "mark", "marks");
     note(s, samples, "counter sample", "counter samples");
-    note(s, leaked, "byte of a device's memory never freed (leaked, in JSON)",
-         "bytes of devices' memory never freed (leaked, in JSON)");
+    note(s, leaked, "byte of a device's memory never freed (leaked)",
+         "bytes of devices' memory never freed (leaked)");
     note_open(m, s);
     note(s, lost[GT_LOST_INDEX_left_open], "range was open when its thread ended",
          "ranges were open when their threads ended");
@@ -413,8 +471,10 @@ static void notes(const struct gt_model *m, const struct gt_write_options *o, st
     note(s, lost[GT_LOST_INDEX_torn],
          "row torn: the process was killed in the middle of its update",
          "rows torn: the process was killed in the middle of their update");
-    if (o->group_by & GT_BY_STACK)
+    if (o->group_by & GT_BY_STACK) {
         note_stacks(lost, s);
+        note_names(m, s);
+    }
     note_overhead(m, s);
     if (full)
         gt_sink_text(s, "GPUTALLY_MEMORY was used up: later new names are folded\n");

@@ -108,6 +108,28 @@ char *gt_place_path(const struct gt_place *p, const char *extension, unsigned n)
     return gt_sink_take(&s, NULL);
 }
 
+int gt_place_check(const char *pattern, struct gt_err *e)
+{
+    char *folder =
+        gt_mem_format("%s%.*s", pattern[0] == '/' ? "" : "./", (int)strcspn(pattern, "%"), pattern);
+    int rc = 0;
+    struct stat st;
+    if (stat(folder, &st) || !S_ISDIR(st.st_mode))
+        do {
+            char *slash = strrchr(folder, '/');
+            slash[slash == folder] = 0;
+        } while (stat(folder, &st) && (errno == ENOENT || errno == ENOTDIR) && folder[1]);
+    if (stat(folder, &st))
+        rc = gt_err_set(e, -errno, "%s: %s", folder, strerror(errno));
+    else if (!S_ISDIR(st.st_mode))
+        rc = gt_err_set(e, -ENOTDIR, "%s is no folder", folder);
+    else if (access(folder, W_OK | X_OK))
+        rc = gt_err_set(e, -errno, "no file can be made in the folder %s: %s", folder,
+                        strerror(errno));
+    free(folder);
+    return rc;
+}
+
 static int make_folders(const char *path, struct gt_err *e)
 {
     char *copy = gt_mem_copy(path, strlen(path));

@@ -21,6 +21,11 @@ struct gt_place {
  * get it twice. The caller frees it. */
 char *gt_place_path(const struct gt_place *p, const char *extension, unsigned n);
 
+/* Whether files of that pattern can be made: its folder, or the one that it will be made in, takes
+ * some. What only the process itself tells (%e, %p) is not looked at. Returns 0, or -errno with *e
+ * set. */
+int gt_place_check(const char *pattern, struct gt_err *e);
+
 /* A file about to appear. */
 struct gt_output {
     const char *extension;

@@ -142,6 +142,22 @@ static void tell_failure(struct gt_run_folder *f, const char *name, const char *
     remember_bad(f, name);
 }
 
+/* The program that `run` started has a session here. */
+static int first_records(const struct gt_run_folder *f)
+{
+    DIR *d = opendir(f->path);
+    struct dirent *entry;
+    unsigned pid;
+    int found = 0;
+
+    while (d && !found && (entry = readdir(d)))
+        found = sscanf(entry->d_name, "gputally-%*u-%*[^-]-%*u-%u-", &pid) == 1 &&
+                pid == (unsigned)f->first_pid;
+    if (d)
+        closedir(d);
+    return found;
+}
+
 static void finish_one(struct gt_run_folder *f, const char *name, const char *path)
 {
     struct gt_finish_options o = {.hold_table = 1, .quiet = f->quiet};
@@ -167,12 +183,14 @@ static void finish_one(struct gt_run_folder *f, const char *name, const char *pa
     }
     err.message[0] = 0;
     gt_overhead_call_ns(); /* once, and not in each worker */
+    if (!rc && f->first_pid && info.pid != (unsigned)f->first_pid)
+        o.number = (unsigned)first_records(f);
     rc = gt_run_worker_finish(path, &o, &r, &err);
-    if (!rc)
+    if (!rc || r.table) /* the table needs no file */
         take(f, &r);
-    else if (rc == -EBUSY)
+    if (rc == -EBUSY)
         f->living++;
-    else
+    else if (rc)
         tell_failure(f, name, path, &err, rc);
     gt_finish_result_free(&r);
 }

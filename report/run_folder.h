@@ -13,6 +13,7 @@ struct gt_run_folder {
     int closed;
     pid_t program_pid; /* 0 once it was reaped: until then its session waits to be told when it died
                         */
+    pid_t first_pid;   /* the same, also afterwards: the name without a number is kept for it */
     /* reports so far; the table of the process with the most self time */
     double best_ns;
     char *table, *program;

@@ -2,10 +2,14 @@
  * single thread. */
 #include "report/model.h"
 #include "report/mem.h"
+#include "report/symbols.h"
 #include <stdlib.h>
 #include <string.h>
 
 const char *const gt_stack_kinds[GT_STACK_KINDS] = {"python", "native", "text", "note"};
+
+const char *const gt_no_names[GT_NO_NAMES] = {
+    NULL, "no file", "gone", "another build", "unreadable", "no ELF file", "no symbols"};
 
 /* A table of ids (1 + position) by hash, for one of the three arrays. */
 struct index {
@@ -183,6 +187,22 @@ void gt_stacks_replace(struct gt_model *m, const struct gt_list *by, size_t coun
     struct index x = {&m->stack_hash, &m->stack_hash_size, hash_of_stack};
     if (m->stack_count)
         rebuild(m, &x, m->stack_count, m->stack_hash_size);
+}
+
+uint8_t *gt_stacks_no_names(const struct gt_model *m)
+{
+    uint8_t *named = gt_mem_new(m->module_count + 1, 1);
+    uint8_t *why = gt_mem_new(m->module_count + 1, 1);
+    for (size_t i = 0; i < m->frame_count; i++)
+        if (m->frames[i].module && m->frames[i].function)
+            named[m->frames[i].module - 1] = 1;
+    for (size_t i = 0; i < m->frame_count; i++) {
+        uint32_t module = m->frames[i].module;
+        if (module && !named[module - 1])
+            why[module - 1] = m->modules[module - 1].no_names;
+    }
+    free(named);
+    return why;
 }
 
 struct gt_list gt_stacks_shown(const struct gt_model *m, uint32_t stack, uint32_t most)

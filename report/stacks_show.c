@@ -22,6 +22,8 @@ static char *format(const struct gt_model *m, const struct gt_stack_frame *f)
 {
     const char *name = string(m, f->function), *file = string(m, f->file), *end = "";
     const char *module = f->module ? base(string(m, m->modules[f->module - 1].path)) : "";
+    if (f->kind == GT_STACK_IS_PYTHON && !*name)
+        name = "?"; /* code.replace can take it away */
     if (f->inlined)
         end = " (inlined)";
     if (*file && *name && f->line)
@@ -52,16 +54,21 @@ static void set_texts(struct gt_model *m)
 enum role {
     PLAIN,    /* code of the program, or of anything but the interpreter */
     LOOP,     /* one activation of the interpreter's loop */
+    TAIL,     /* likewise, if the frame around it is none of the two: one instruction's function */
     INTERNAL, /* the interpreter's own, wherever it stands */
     BETWEEN   /* of the interpreter's file: its own if it lies between two activations */
 };
 
-static int is_loop(const char *name)
+/* From 3.14 on CPython may be built with a function for each of its instructions, which
+ * _PyEval_EvalFrameDefault calls once and which then jump from one to the next. */
+static enum role loop_role(const char *name)
 {
-    static const char loop[] = "_PyEval_EvalFrameDefault";
+    static const char loop[] = "_PyEval_EvalFrameDefault", tail[] = "_TAIL_CALL_";
     size_t n = sizeof loop - 1;
+    if (!strncmp(name, tail, sizeof tail - 1))
+        return TAIL;
     /* compilers make .cold and .lto_priv.0 of it */
-    return !strncmp(name, loop, n) && (!name[n] || name[n] == '.');
+    return !strncmp(name, loop, n) && (!name[n] || name[n] == '.') ? LOOP : PLAIN;
 }
 
 static int is_python(const struct gt_model *m, uint32_t module)
@@ -78,10 +85,9 @@ static uint8_t *roles(const struct gt_model *m)
     uint8_t *interprets = gt_mem_new(m->module_count + 1, 1);
     for (size_t i = 0; i < m->frame_count; i++) {
         const struct gt_stack_frame *f = &m->frames[i];
-        if (f->kind == GT_STACK_IS_NATIVE && !f->inlined && is_loop(string(m, f->function))) {
-            role[i] = LOOP;
+        if (f->kind == GT_STACK_IS_NATIVE && !f->inlined &&
+            (role[i] = (uint8_t)loop_role(string(m, f->function))) != PLAIN)
             interprets[f->module] = !f->module ? 0 : is_python(m, f->module) ? WHOLLY : PARTLY;
-        }
     }
     for (size_t i = 0; i < m->frame_count; i++) {
         const struct gt_stack_frame *f = &m->frames[i];
@@ -126,13 +132,23 @@ static void put_python(struct join *j, struct gt_list *out, int all)
     }
 }
 
+/* What the i-th native frame is in this stack. */
+static enum role role_at(const struct join *j, uint32_t i)
+{
+    enum role role = j->role[frame_at(j, j->native, i)];
+    if (role != TAIL)
+        return role;
+    enum role around = i + 1 < j->native.count ? j->role[frame_at(j, j->native, i + 1)] : PLAIN;
+    return around == LOOP || around == TAIL ? INTERNAL : LOOP;
+}
+
 /* From the innermost frame outwards, so that a stack that was cut is right as far as it goes. */
 static struct gt_list joined(struct join *j)
 {
     struct gt_list out = {0};
     uint32_t first = UINT32_MAX, last = 0;
     for (uint32_t i = 0; i < j->native.count; i++)
-        if (j->role[frame_at(j, j->native, i)] == LOOP) {
+        if (role_at(j, i) == LOOP) {
             first = first == UINT32_MAX ? i : first;
             last = i;
         }
@@ -140,7 +156,7 @@ static struct gt_list joined(struct join *j)
         return j->python.count ? j->python : j->native;
     for (uint32_t i = 0; i < j->native.count; i++) {
         uint32_t frame = frame_at(j, j->native, i);
-        int role = j->role[frame];
+        enum role role = role_at(j, i);
         if (role == LOOP)
             put_python(j, &out, 0);
         else if (role == PLAIN || (role == BETWEEN && (i < first || i > last)))

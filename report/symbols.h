@@ -29,6 +29,18 @@ struct gt_symbols_folders {
     size_t count;
 };
 
+/* Why no function of a module has a name, as far as it has none. */
+enum gt_no_names {
+    GT_NAMES_KNOWN,    /* or the module was not asked for names */
+    GT_NAMES_NO_FILE,  /* of its own: in memory, in an archive, the vDSO */
+    GT_NAMES_GONE,     /* deleted, or on another machine */
+    GT_NAMES_REPLACED, /* another build is there */
+    GT_NAMES_UNREADABLE,
+    GT_NAMES_NOT_ELF,
+    GT_NAMES_STRIPPED, /* the file is here, and has no symbols of functions */
+    GT_NO_NAMES
+};
+
 struct gt_symbol {
     const char *name; /* demangled, cut at 4096 bytes; valid until gt_symbols_free */
     uint64_t start;   /* address of its first instruction */
@@ -43,6 +55,13 @@ void gt_symbols_free(struct gt_symbols *s); /* NULL is fine */
 /* Why names are missing or may be: one warning for the module, "FILE: why", without newline. NULL:
  * nothing is wrong. */
 const char *gt_symbols_why(const struct gt_symbols *s);
+
+enum gt_no_names gt_symbols_no_names(const struct gt_symbols *s);
+
+/* gt_symbols_at or gt_lines_at will be asked for this address, which has the same meaning there.
+ * All that are wanted are looked for together, at the first question; one that was not costs a pass
+ * over all symbols of the module. */
+void gt_symbols_want(struct gt_symbols *s, uint64_t address, int exact);
 
 /* The function that `address` (an ELF virtual address: pc - gt_module.bias) belongs to. `exact`: it
  * is the address of an instruction that was interrupted; else it is a return address, and the call

@@ -1,6 +1,7 @@
 /* See symbols_files.h. */
 #include "report/symbols_files.h"
 #include "report/mem.h"
+#include <errno.h>
 #include <limits.h>
 #include <lzma.h>
 #include <stdio.h>
@@ -43,11 +44,21 @@ static void refuse(struct search *s, const struct gt_elf *e, const char *what)
     free(its);
 }
 
+static enum gt_no_names reason(int rc)
+{
+    if (rc == -ENOENT || rc == -ENOTDIR)
+        return GT_NAMES_GONE;
+    return rc == -ENOEXEC ? GT_NAMES_NOT_ELF : rc ? GT_NAMES_UNREADABLE : GT_NAMES_REPLACED;
+}
+
 /* Takes `path`, which it frees, as the module if it is the one. `here`: it should be. */
 static int try_module(struct search *s, char *path, int here)
 {
     struct gt_symbols_files *f = s->files;
-    if (!gt_elf_open(&f->module, path)) {
+    int rc = gt_elf_open(&f->module, path);
+    if (!strcmp(path, s->of->path))
+        f->missing = reason(rc);
+    if (!rc) {
         f->has_module = same_build(s, &f->module);
         if (!f->has_module && here)
             refuse(s, &f->module, "another build of the module");
@@ -137,13 +148,23 @@ static const char *folder(const struct search *s, size_t i)
     return i < folder_count(s) ? s->folders->at[i] : SYSTEM_DEBUG;
 }
 
+/* A descriptor or memory of the program: the same path is something else of ours. */
+static int is_own(const char *path)
+{
+    return !strncmp(path, "/proc/self/", 11) || !strncmp(path, "/proc/thread-self/", 18) ||
+           !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/memfd:", 7) ||
+           !strncmp(path, "anon_inode:", 11) || strstr(path, "!/");
+}
+
 static void find_module(struct search *s)
 {
     const struct gt_symbols_of *of = s->of;
+    s->files->missing = GT_NAMES_NO_FILE;
     /* not what is in the current folder: a path without a slash is no path (the vDSO) */
     if (!of->path || !strchr(of->path, '/'))
         return;
-    if (try_module(s, gt_mem_copy(of->path, strlen(of->path)), 1) || try_process(s))
+    if ((!is_own(of->path) && try_module(s, gt_mem_copy(of->path, strlen(of->path)), 1)) ||
+        try_process(s))
         return;
     for (size_t i = 0; i < folder_count(s); i++) {
         const char *at = folder(s, i);

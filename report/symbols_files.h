@@ -10,7 +10,8 @@
 struct gt_symbols_files {
     struct gt_elf module, debug;
     int has_module, has_debug;
-    char *why; /* NULL: nothing is wrong. The caller frees */
+    enum gt_no_names missing; /* why neither is here, or GT_NAMES_KNOWN */
+    char *why;                /* NULL: nothing is wrong. The caller frees */
 };
 
 /* Opens what there is. The caller closes with gt_symbols_files_close. */

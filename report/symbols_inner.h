@@ -3,12 +3,14 @@
 #define GT_SYMBOLS_INNER_H
 
 #include "report/symbols.h"
+#include "report/symbols_cold.h"
 #include "report/symbols_files.h"
 #include "report/symbols_table.h"
 
-struct gt_symbols_plt {
+/* What has no symbol of its own. */
+struct gt_symbols_extra {
     uint64_t start;
-    const char *name;
+    const char *name; /* NULL: none */
 };
 
 struct gt_lines; /* lines.c */
@@ -18,8 +20,10 @@ struct gt_symbols {
     struct gt_elf mini; /* .gnu_debugdata */
     uint8_t *mini_bytes;
     struct gt_symbol_table table;
-    struct gt_symbols_plt *plts; /* stubs that were asked for */
-    size_t plt_count, plt_room;
+    struct gt_symbols_cold cold;
+    struct gt_symbols_extra *extras; /* stubs and cold parts that were asked for */
+    size_t extra_count, extra_room;
+    unsigned passes;        /* over all symbols, for the owners of cold parts */
     struct gt_lines *lines; /* NULL: gt_lines_at was not called */
 };
 

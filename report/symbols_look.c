@@ -13,8 +13,9 @@
 /* Functions within others, a few deep. Hostile files have more. */
 #define MAX_STEPS 1024u
 
-static int before(const struct gt_symbol_entry *a, const struct gt_symbol_entry *b)
+static int compare(const void *pa, const void *pb)
 {
+    const struct gt_symbol_entry *a = pa, *b = pb;
     if (a->start != b->start)
         return a->start < b->start ? -1 : 1;
     if (a->open != b->open)
@@ -26,24 +27,10 @@ static int before(const struct gt_symbol_entry *a, const struct gt_symbol_entry 
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static int compare(const void *a, const void *b)
+void gt_symbol_table_sort(struct gt_symbol_table *t)
 {
-    return before(a, b);
-}
-
-static void sort(struct gt_symbol_entry *e, size_t n)
-{
-    if (n > 64) {
-        qsort(e, n, sizeof *e, compare);
-        return;
-    }
-    for (size_t i = 1; i < n; i++) {
-        struct gt_symbol_entry x = e[i];
-        size_t k = i;
-        for (; k && before(&x, &e[k - 1]) < 0; k--)
-            e[k] = e[k - 1];
-        e[k] = x;
-    }
+    if (t->count)
+        qsort(t->entries, t->count, sizeof *t->entries, compare);
 }
 
 /* Names that tools put into code and no programmer: of kinds of data (aarch64), of annotations,
@@ -83,12 +70,11 @@ static int read_name(struct gt_symbol_table *t, const struct gt_symbol_entry *e,
     return !is_noise(to);
 }
 
-static int reaches(const struct gt_symbol_table *t, const struct gt_symbol_entry *e,
-                   uint64_t address)
+uint64_t gt_symbol_table_end(const struct gt_symbol_table *t, const struct gt_symbol_entry *e)
 {
     if (e->open && t->sources[e->source].whole)
-        return address < gt_symbol_table_section_end(t, e->start);
-    return address < (uint64_t)e->start + (e->size ? e->size : 1);
+        return gt_symbol_table_section_end(t, e->start);
+    return (uint64_t)e->start + (e->size ? e->size : 1);
 }
 
 /* The best of entries `from` to `to` - 1, which have one start; `to` if none is one. `name` is its
@@ -101,7 +87,7 @@ static size_t pick(struct gt_symbol_table *t, size_t from, size_t to, uint64_t a
     int equal = 1; /* the same is the best for each address that any of them reaches */
     for (size_t i = from; i < to && i - from < MAX_ALIASES; i++) {
         const struct gt_symbol_entry *e = &t->entries[i];
-        if (e->chosen && reaches(t, e, address))
+        if (e->chosen && address < gt_symbol_table_end(t, e))
             return i;
         equal &= e->size == t->entries[from].size;
     }
@@ -113,7 +99,7 @@ static size_t pick(struct gt_symbol_table *t, size_t from, size_t to, uint64_t a
         /* a label is no end of a function that has one */
         if (e->open && !t->entries[from].open)
             break;
-        if (!reaches(t, e, address) || !read_name(t, e, other))
+        if (address >= gt_symbol_table_end(t, e) || !read_name(t, e, other))
             continue;
         n = strlen(other);
         if (best < to && (n > length || (n == length && strcmp(other, name) >= 0)))
@@ -127,18 +113,32 @@ static size_t pick(struct gt_symbol_table *t, size_t from, size_t to, uint64_t a
     return best;
 }
 
-/* How many entries of a sorted bucket start at or before the address. */
-static uint32_t not_behind(const struct gt_symbol_entry *e, uint32_t n, uint64_t address)
+/* How many entries start at or before the address. */
+static size_t not_behind(const struct gt_symbol_table *t, uint64_t address)
 {
-    uint32_t low = 0;
-    while (low < n) {
-        uint32_t mid = (low + n) / 2;
-        if (e[mid].start <= address)
+    size_t low = 0, high = t->count;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (t->entries[mid].start <= address)
             low = mid + 1;
         else
-            n = mid;
+            high = mid;
     }
     return low;
+}
+
+/* Where it is among the wanted ones; wanted_count: nowhere. */
+static size_t wanted_at(const struct gt_symbol_table *t, uint64_t address)
+{
+    size_t low = 0, high = t->wanted_count;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (t->wanted[mid] < address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < t->wanted_count && t->wanted[low] == address ? low : t->wanted_count;
 }
 
 static const char *name_of(struct gt_symbol_table *t, size_t i, const char *linkage,
@@ -157,32 +157,28 @@ const char *gt_symbol_table_at(struct gt_symbol_table *t, uint64_t address, uint
 {
     char linkage[GT_NAME_MAX + 2];
     unsigned steps = 0;
-    int nearest = 1;
-    if (!t->count || !gt_symbol_table_section_end(t, address))
+    size_t i;
+    if (!gt_symbol_table_section_end(t, address))
         return NULL;
-    for (size_t at = (size_t)((address - t->code[0].start) >> t->bits);; at--) {
-        struct gt_symbol_bucket *b = &t->buckets[at];
-        struct gt_symbol_entry *e = t->entries + b->first;
-        if (!b->sorted)
-            sort(e, b->count);
-        b->sorted = 1;
-        for (uint32_t to = not_behind(e, b->count, address), from; to; to = from) {
-            uint64_t same = e[to - 1].start;
-            from = same ? not_behind(e, to - 1, same - 1) : 0;
-            if (nearest || !e[from].open) {
-                size_t found = pick(t, b->first + from, b->first + to, address, linkage);
-                if (found < b->first + to)
-                    return name_of(t, found, linkage, start);
-            }
-            /* a label without a proper name does not part what is around it */
-            nearest &= e[from].open;
-            if (++steps == MAX_STEPS || (!nearest && b->own <= address && b->reach <= address))
-                return NULL;
-        }
-        if (!at || (!nearest && b->reach <= address))
-            return NULL;
-        /* over the empty ones */
-        while (at > 1 && !t->buckets[at - 1].count)
-            at--;
+    if (!t->made)
+        gt_symbol_table_make(t);
+    if ((i = wanted_at(t, address)) == t->wanted_count) {
+        gt_symbol_table_want(t, address);
+        gt_symbol_table_make(t);
+        i = wanted_at(t, address);
     }
+    for (size_t to = not_behind(t, address), from; to; to = from) {
+        for (from = to - 1; from && t->entries[from - 1].start == t->entries[from].start;)
+            from--;
+        /* a label without a size ends at the next function; but one without a proper name does not
+         * part what is around it */
+        if (!t->entries[from].open || t->parts[i] < t->entries[from].start) {
+            size_t found = pick(t, from, to, address, linkage);
+            if (found < to)
+                return name_of(t, found, linkage, start);
+        }
+        if (++steps == MAX_STEPS || t->reach[from] <= address)
+            return NULL;
+    }
+    return NULL;
 }

@@ -6,7 +6,6 @@
 
 #define MAX_SYMBOLS (1u << 24)
 #define CHUNK 4096u /* symbols that are read at a time: 96 KiB */
-#define PER_BUCKET 8u
 #define MAX_BUCKETS (1u << 16)
 #define KEEP_NAMES (1u << 20) /* bytes of names that are read at once */
 #define NAMES (1u << 16)      /* bytes of a piece; longer than any name */
@@ -67,111 +66,156 @@ void gt_symbol_table_add(struct gt_symbol_table *t, struct gt_elf *e, uint64_t s
     }
 }
 
-static size_t bucket_of(const struct gt_symbol_table *t, uint64_t address)
+static int by_value(const void *a, const void *b)
 {
-    return (size_t)((address - t->code[0].start) >> t->bits);
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
 }
 
-/* A function, or a label in code, becomes an entry: 1. `last` is the code section of the symbol
- * before. */
-static int take(const struct gt_symbol_table *t, unsigned source, const Elf64_Sym *s,
-                struct gt_code_span *last, struct gt_symbol_entry *to)
+void gt_symbol_table_want(struct gt_symbol_table *t, uint64_t address)
 {
+    gt_mem_grow(&t->wanted, &t->wanted_room, t->wanted_count, sizeof *t->wanted);
+    t->wanted[t->wanted_count++] = address;
+    t->made = 0;
+}
+
+/* Sorts what is wanted, each once, and counts how many lie before each bucket. */
+static void index_wanted(struct gt_symbol_table *t)
+{
+    size_t n = 0;
+    t->range = 0;
+    for (size_t i = 0; i < t->code_count; i++)
+        if (t->code[i].end - t->code[0].start > t->range)
+            t->range = t->code[i].end - t->code[0].start;
+    qsort(t->wanted, t->wanted_count, sizeof *t->wanted, by_value);
+    for (size_t i = 0; i < t->wanted_count; i++)
+        if (!n || t->wanted[i] != t->wanted[n - 1])
+            t->wanted[n++] = t->wanted[i];
+    t->wanted_count = n;
+    for (t->bits = 0; t->range >> t->bits >= MAX_BUCKETS || t->range >> t->bits > 2 * n;)
+        t->bits++;
+    size_t buckets = (size_t)(t->range >> t->bits) + 1;
+    t->first = gt_mem_resize(t->first, buckets + 1, sizeof *t->first);
+    for (size_t b = 0, i = 0; b <= buckets; b++) {
+        while (i < n && t->wanted[i] < t->code[0].start + ((uint64_t)b << t->bits))
+            i++;
+        t->first[b] = (uint32_t)i;
+    }
+    free(t->parts);
+    t->parts = gt_mem_new(n, sizeof *t->parts);
+}
+
+/* The first wanted address at or behind `start`, which lies in the range of the code. */
+static size_t wanted_from(const struct gt_symbol_table *t, uint64_t start)
+{
+    size_t bucket = (size_t)((start - t->code[0].start) >> t->bits);
+    size_t low = t->first[bucket], high = t->first[bucket + 1];
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (t->wanted[mid] < start)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* A function, or a label in code, becomes an entry if it may be the answer for a wanted address.
+ * `last` is the code section of the symbol before. */
+static void take(struct gt_symbol_table *t, unsigned source, const Elf64_Sym *s,
+                 struct gt_code_span *last)
+{
+    const unsigned types = 1u << STT_FUNC | 1u << STT_GNU_IFUNC | 1u << STT_NOTYPE;
     const struct gt_symbol_source *from = &t->sources[source];
-    unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
+    unsigned bind = ELF64_ST_BIND(s->st_info);
     uint64_t start = s->st_value + from->shift;
-    if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
-        s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS || s->st_shndx == SHN_COMMON ||
-        !s->st_name || start >= MAX_ADDRESS)
-        return 0;
+    if (!(types >> ELF64_ST_TYPE(s->st_info) & 1) || s->st_shndx == SHN_UNDEF ||
+        s->st_shndx == SHN_ABS || s->st_shndx == SHN_COMMON || !s->st_name ||
+        start - t->code[0].start >= t->range)
+        return;
     if (start < last->start || start >= last->end) {
         last->end = gt_symbol_table_section_end(t, start);
         last->start = last->end ? start : 0;
         if (!last->end)
-            return 0;
+            return;
     }
-    *to = (struct gt_symbol_entry){.start = start,
-                                   .source = source,
-                                   .bind = bind == STB_WEAK    ? 1
-                                           : bind == STB_LOCAL ? 2
-                                                               : 0,
-                                   .open = !s->st_size,
-                                   .size =
-                                       s->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)s->st_size,
-                                   .name = s->st_name};
-    return 1;
+    size_t i = wanted_from(t, start);
+    if (i == t->wanted_count)
+        return;
+    if (s->st_size) {
+        if (t->parts[i] < start)
+            t->parts[i] = start;
+        if (t->wanted[i] - start >= s->st_size)
+            return;
+    } else if (t->wanted[i] >= (from->whole ? last->end : start + 1)) {
+        return;
+    }
+    gt_mem_grow(&t->entries, &t->room, t->count, sizeof *t->entries);
+    t->entries[t->count++] = (struct gt_symbol_entry){
+        .start = start,
+        .source = source,
+        .bind = bind == STB_WEAK    ? 1
+                : bind == STB_LOCAL ? 2
+                                    : 0,
+        .open = !s->st_size,
+        .size = s->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)s->st_size,
+        .name = s->st_name};
 }
 
-/* All functions of all tables, as they come, counted into their buckets. */
-static struct gt_symbol_entry *collect(struct gt_symbol_table *t, uint64_t most)
+static void collect(struct gt_symbol_table *t)
 {
     Elf64_Sym *chunk = gt_mem_resize(NULL, CHUNK, sizeof *chunk);
-    struct gt_symbol_entry *all = gt_mem_resize(NULL, most + 1, sizeof *all);
     for (unsigned k = 0; k < t->source_count; k++) {
         struct gt_symbol_source *s = &t->sources[k];
         struct gt_code_span last = {0, 0};
-        for (uint64_t i = 0; i < s->count; i += CHUNK) {
-            size_t some = s->count - i < CHUNK ? (size_t)(s->count - i) : CHUNK;
+        uint64_t count = s->symbols->sh_size / sizeof *chunk;
+        for (uint64_t i = 0; i < count && i < MAX_SYMBOLS; i += CHUNK) {
+            size_t some = count - i < CHUNK ? (size_t)(count - i) : CHUNK;
             if (gt_elf_read(s->elf, s->symbols->sh_offset + i * sizeof *chunk, chunk,
                             some * sizeof *chunk))
                 break;
             for (size_t m = 0; m < some; m++)
-                if (take(t, k, &chunk[m], &last, &all[t->count])) {
-                    t->buckets[bucket_of(t, all[t->count].start)].count++;
-                    t->count++;
-                }
+                take(t, k, &chunk[m], &last);
         }
     }
     free(chunk);
-    return all;
 }
 
-/* Puts them into their buckets. */
-static void spread(struct gt_symbol_table *t, const struct gt_symbol_entry *all)
+/* Of labels without a size those that a function with one parts from all that is wanted are no
+ * answer. There may be very many. */
+static void drop_parted(struct gt_symbol_table *t)
 {
-    uint32_t first = 0;
-    uint64_t reach = 0;
-    for (size_t i = 0; i < t->bucket_count; i++) {
-        t->buckets[i].first = first;
-        first += t->buckets[i].count;
-        t->buckets[i].count = 0;
-    }
+    size_t n = 0;
+    for (size_t i = 1; i < t->wanted_count; i++)
+        if (t->parts[i] < t->parts[i - 1])
+            t->parts[i] = t->parts[i - 1];
     for (size_t i = 0; i < t->count; i++) {
-        struct gt_symbol_bucket *b = &t->buckets[bucket_of(t, all[i].start)];
-        uint64_t end = (uint64_t)all[i].start + (all[i].size ? all[i].size : 1);
-        t->entries[b->first + b->count++] = all[i];
-        b->own = end > b->own ? end : b->own;
+        uint64_t start = t->entries[i].start;
+        if (!t->entries[i].open || t->parts[wanted_from(t, start)] < start)
+            t->entries[n++] = t->entries[i];
     }
-    for (size_t i = 0; i < t->bucket_count; i++) {
-        t->buckets[i].reach = reach;
-        reach = t->buckets[i].own > reach ? t->buckets[i].own : reach;
-    }
+    t->count = n;
 }
 
-void gt_symbol_table_build(struct gt_symbol_table *t)
+void gt_symbol_table_make(struct gt_symbol_table *t)
 {
-    uint64_t range = 0, symbols = 0;
-    struct gt_symbol_entry *all;
-    if (!t->code_count)
+    uint64_t reach = 0;
+    t->made = 1;
+    t->count = 0;
+    if (!t->code_count || !t->wanted_count)
         return;
-    for (unsigned k = 0; k < t->source_count; k++) {
-        struct gt_symbol_source *s = &t->sources[k];
-        uint64_t n = s->symbols->sh_size / sizeof(Elf64_Sym);
-        s->count = n < MAX_SYMBOLS ? n : MAX_SYMBOLS;
-        symbols += s->count;
-    }
-    for (size_t i = 0; i < t->code_count; i++)
-        if (t->code[i].end - t->code[0].start > range)
-            range = t->code[i].end - t->code[0].start;
-    while (range >> t->bits >= MAX_BUCKETS || range >> t->bits > symbols / PER_BUCKET)
-        t->bits++;
-    t->bucket_count = (size_t)(range >> t->bits) + 1;
-    t->buckets = gt_mem_new(t->bucket_count, sizeof *t->buckets);
-    all = collect(t, symbols);
-    t->entries = gt_mem_new(t->count, sizeof *t->entries);
+    index_wanted(t);
+    collect(t);
+    drop_parted(t);
+    gt_symbol_table_sort(t);
+    free(t->names);
     t->names = gt_mem_new(t->count, sizeof *t->names);
-    spread(t, all);
-    free(all);
+    t->reach = gt_mem_resize(t->reach, t->count + 1, sizeof *t->reach);
+    for (size_t i = 0; i < t->count; i++) {
+        uint64_t end = gt_symbol_table_end(t, &t->entries[i]);
+        t->reach[i] = reach;
+        reach = end > reach ? end : reach;
+    }
 }
 
 char *gt_symbol_table_keep(struct gt_symbol_table *t, const char *name)
@@ -198,8 +242,11 @@ void gt_symbol_table_free(struct gt_symbol_table *t)
     for (unsigned k = 0; k < t->source_count; k++)
         free(t->sources[k].text);
     free(t->names);
+    free(t->reach);
     free(t->entries);
-    free(t->buckets);
+    free(t->parts);
+    free(t->first);
+    free(t->wanted);
     free(t->code);
     *t = (struct gt_symbol_table){0};
 }

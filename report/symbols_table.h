@@ -1,8 +1,9 @@
 /* The functions of one module by address, from the symbol tables of one or more files. Used by
  * symbols.c; single thread.
  *
- * A library may have half a million symbols, of which a report asks for a few thousand. So they are
- * only put into buckets by address; a bucket is sorted, and names are read, when asked for. */
+ * A library may have half a million symbols, of which a report asks for a few thousand. So it tells
+ * first which addresses it wants. One pass over the symbols keeps those that may be an answer;
+ * these are sorted, and their names read when asked for. */
 #ifndef GT_SYMBOLS_TABLE_H
 #define GT_SYMBOLS_TABLE_H
 
@@ -16,20 +17,12 @@ struct gt_symbol_source {
     const Elf64_Shdr *symbols;
     uint64_t shift; /* added to its addresses */
     int whole;      /* has local functions too: what is between two symbols belongs to the first */
-    uint64_t count; /* symbols */
     uint64_t names, names_bytes; /* where in the file */
     char *text;                  /* the names, if they are not too many to be kept */
 };
 
 struct gt_code_span {
     uint64_t start, end;
-};
-
-struct gt_symbol_bucket {
-    uint32_t first, count; /* entries */
-    uint64_t reach;        /* end of the longest function that starts before this bucket */
-    uint64_t own;          /* likewise, in it */
-    int sorted;
 };
 
 struct gt_symbol_entry {
@@ -55,28 +48,39 @@ struct gt_symbol_table {
     unsigned source_count;
     struct gt_code_span *code; /* sections with code, by address */
     size_t code_count;
-    unsigned bits; /* an address's bucket is (address - code[0].start) >> bits */
-    struct gt_symbol_bucket *buckets;
-    size_t bucket_count;
-    struct gt_symbol_entry *entries;
-    const char **names; /* demangled, by entry, once asked for */
+    uint64_t *wanted; /* addresses; sorted and each once when made */
+    size_t wanted_count, wanted_room;
+    int made;        /* what follows is of all that is wanted */
+    uint64_t range;  /* from code[0].start to the end of the last section */
+    unsigned bits;   /* an address's bucket is (address - code[0].start) >> bits */
+    uint32_t *first; /* by bucket, and one more: how many of the wanted lie before it */
+    uint64_t *parts; /* by wanted address: the last start of a function with a size up to there */
+    struct gt_symbol_entry *entries; /* what may be an answer, in the order of symbols_look.c */
+    uint64_t *reach;                 /* by entry: the furthest end of those before it */
+    const char **names;              /* by entry: demangled, once asked for */
+    size_t count, room;
     struct gt_symbol_names *kept;
-    size_t count;
 };
 
 /* Sections with code of the file whose addresses count. */
 void gt_symbol_table_code(struct gt_symbol_table *t, const struct gt_elf *e);
 /* Adds the tables of a file, which stays open until gt_symbol_table_free. */
 void gt_symbol_table_add(struct gt_symbol_table *t, struct gt_elf *e, uint64_t shift);
-void gt_symbol_table_build(struct gt_symbol_table *t);
+/* This address will be asked for. */
+void gt_symbol_table_want(struct gt_symbol_table *t, uint64_t address);
+/* The pass over all symbols, for what is wanted now. */
+void gt_symbol_table_make(struct gt_symbol_table *t);
 void gt_symbol_table_free(struct gt_symbol_table *t);
 
 /* A copy that lives as long as the table. */
 char *gt_symbol_table_keep(struct gt_symbol_table *t, const char *name);
 /* The end of the code that `address` lies in; 0: it lies in none. */
 uint64_t gt_symbol_table_section_end(const struct gt_symbol_table *t, uint64_t address);
+/* In the order that symbols_look.c needs; and where the code of one ends. */
+void gt_symbol_table_sort(struct gt_symbol_table *t);
+uint64_t gt_symbol_table_end(const struct gt_symbol_table *t, const struct gt_symbol_entry *e);
 /* The function at `address`: its demangled name, which the table keeps, and its start. NULL: none.
- */
+ * An address that was not wanted costs a pass of its own. */
 const char *gt_symbol_table_at(struct gt_symbol_table *t, uint64_t address, uint64_t *start);
 
 #endif

@@ -41,6 +41,7 @@ enum gt_cupti_kind {
     GT_CUPTI_SET = 2,
     GT_CUPTI_SERIAL_KERNEL = 3,
     GT_CUPTI_KERNEL = 10,
+    GT_CUPTI_PEER_COPY = 22,
     GT_CUPTI_KINDS = 256, /* more than there are */
 };
 
@@ -73,6 +74,18 @@ struct gt_cupti_copy {
     uint16_t set_flags, set_memory; /* of a set */
 };
 _Static_assert(offsetof(struct gt_cupti_copy, correlation) == 44, "as the header has it");
+
+/* CUpti_ActivityMemcpyPtoP…4: from one device to another */
+struct gt_cupti_peer_copy {
+    uint32_t kind;
+    uint8_t copy_kind, source, target, flags;
+    uint64_t bytes;
+    uint64_t start, end;
+    uint32_t device, context, stream;
+    uint32_t source_device, source_context, target_device, target_context;
+    uint32_t correlation;
+};
+_Static_assert(offsetof(struct gt_cupti_peer_copy, correlation) == 60, "as the header has it");
 
 typedef void gt_cupti_request(uint8_t **buffer, size_t *bytes, size_t *most_records);
 typedef void gt_cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,

@@ -1,6 +1,8 @@
 /* Ranges on stacks of all kinds: a thread with the smallest there is, a signal handler on an
  * alternate one, fibres that take turns, recursion deeper than what is kept, and one left by
- * longjmp. */
+ * longjmp. With "first": only a signal handler whose stack has little more than the kernel's frame,
+ * behind a page that may not be touched, and whose call is the first of the process. With "many":
+ * only fibres, thousands of them. */
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -8,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include "gputally.h"
@@ -71,6 +75,24 @@ static void alternate(void)
     sigaltstack(&none, NULL);
 }
 
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
+static void first(void)
+{
+    enum { ROOM = 4560, PAGE = 4096 };
+    size_t frame = getauxval(AT_MINSIGSTKSZ), size = (frame > 2048 ? frame : 2048) + ROOM;
+    char *area =
+        mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack_t s = {.ss_sp = area + PAGE, .ss_size = size};
+    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+    if (area == MAP_FAILED || mprotect(area, PAGE, PROT_NONE) || sigaltstack(&s, NULL))
+        exit(1);
+    sigaction(SIGUSR1, &a, NULL);
+    interrupted();
+}
+
 /* ---- fibres ---- */
 
 static ucontext_t home, fibre[2];
@@ -119,6 +141,39 @@ static NOINLINE void fibres(void)
     call("home again");
 }
 
+enum { MANY = 5000, MANY_STACK = 16 << 10, TURNS = 4 };
+static ucontext_t *many_fibres;
+static int turn;
+
+static NOINLINE void many_main(void)
+{
+    int me = turn;
+    for (;;) {
+        call("fibre");
+        swapcontext(&many_fibres[me], &home);
+    }
+}
+
+static int many(void)
+{
+    many_fibres = calloc(MANY, sizeof *many_fibres);
+    for (int i = 0; i < MANY; i++) {
+        ucontext_t *f = &many_fibres[i];
+        char *p =
+            mmap(NULL, MANY_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED || mprotect(p, 4096, PROT_NONE))
+            return 1;
+        getcontext(f);
+        f->uc_stack.ss_sp = p + 4096;
+        f->uc_stack.ss_size = MANY_STACK - 4096;
+        makecontext(f, many_main, 0);
+    }
+    for (int i = 0; i < TURNS; i++)
+        for (turn = 0; turn < MANY; turn++)
+            swapcontext(&home, &many_fibres[turn]);
+    return 0;
+}
+
 /* ---- recursion, and the way out of it ---- */
 
 static NOINLINE void recurse(int depth)
@@ -143,8 +198,14 @@ static NOINLINE void jumper(int depth)
     BARRIER;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "first")) {
+        first();
+        return 0;
+    }
+    if (argc > 1 && !strcmp(argv[1], "many"))
+        return many();
     tiny();
     alternate();
     fibres();

@@ -17,6 +17,7 @@ first        then, torch.profiler's choice: the stack of the first operator of t
 expected     of a backward operator and all inside it, the stack of the last operator that started with that number
              before, which is the one that made the node; where there is none, and of others, its own
 """
+import gc
 import importlib
 import json
 import re
@@ -120,6 +121,7 @@ def main():
                  experimental_config=_ExperimentalConfig(verbose=True)) as p:
         torch.autograd.profiler._is_profiler_enabled = False  # see torch_profile.py
         main_of_script(*rest)
+        gc.disable()  # what follows leaves no rings; looking for them among 200,000 events takes a third of the time
         torch.autograd.profiler._is_profiler_enabled = True
     operators = [e for e in p.events() if not is_python(e) and e.name != "[memory]"]
     own = {id(e): functions(e.own_stack) for e in operators}

@@ -109,6 +109,25 @@ def run(*command, options=(), **more):
     return tool("run", *options, "--", *command, **more)
 
 
+def forbid(*numbers, error=1):
+    """The beginning of a Python script that may not make system calls of these numbers any more, nor
+    what it executes."""
+    return f"""
+import ctypes, struct
+def op(code, jt, jf, k):
+    return struct.pack("HBBI", code, jt, jf, k)
+program = op(0x20, 0, 0, 0)
+for n in {numbers}:
+    program += op(0x15, 0, 1, n) + op(0x06, 0, 0, 0x00050000 | {error})
+program += op(0x06, 0, 0, 0x7fff0000)
+data = ctypes.create_string_buffer(program)
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+pad = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(data))
+assert libc.prctl(22, 2, pad, 0, 0) == 0
+"""
+
+
 def reports(folder):
     """Every report that was left in a folder, oldest process id first."""
     found = [json.loads(p.read_bytes()) for p in sorted(Path(folder).glob("*.json"))]

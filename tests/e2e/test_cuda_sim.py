@@ -1,5 +1,7 @@
 """CUDA's calls on the simulated GPU: unmodified programs behave the same, and what the report counts is what the
 driver's own trace says, call for call."""
+import csv
+import io
 import json
 import re
 import shutil
@@ -208,6 +210,15 @@ def device(report):
     return {k.removeprefix("Memory "): v["count"] for k, v in metrics.items()}
 
 
+def columns(table, *titles):
+    """{name: cells} of the columns with these titles."""
+    lines = table.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.split()[:1] == ["Name"])
+    names = re.split(r"\s{2,}", lines[head].strip())
+    cells = [re.split(r"\s{2,}", line.strip()) for line in lines[head + 2:lines.index(lines[head - 1], head + 2)]]
+    return {c[0]: tuple(c[names.index(t)] for t in titles) for c in cells}
+
+
 def test_memory_that_stays(sim, tmp_path):
     """With the rows that it came from; host memory is none of the device's, a free that fails gives nothing back."""
     assert run(sys.executable, PYTHON_APPS / "cuda_ctypes.py", "leak", cwd=tmp_path, env=clean_env(**sim),
@@ -223,8 +234,24 @@ def test_memory_that_stays(sim, tmp_path):
     again = tool("report", path, "--format", "json", cwd=tmp_path)
     assert json.loads(again.stdout)["call_tree"] == report["call_tree"]
     assert json.loads(again.stdout)["device_metrics"] == report["device_metrics"]
-    note = "1024 bytes of devices' memory never freed (leaked, in JSON)\n"
-    assert note in tool("report", path, cwd=tmp_path).stdout
+    table = tool("report", path, cwd=tmp_path).stdout
+    assert "1024 bytes of devices' memory never freed (leaked)\n" in table
+    assert {k: v[:2] for k, v in columns(table, "Driver Mem", "Leaked").items() if re.match("cuMem[AF]", k)} == {
+        "cuMemAlloc": ("5.00 KB", "1.00 KB"), "cuMemFree": ("-4.00 KB", "0 B"), "cuMemAllocHost": ("0 B", "0 B")}
+    csv_rows = {r["key"]: r for r in csv.DictReader(io.StringIO(tool("report", path, "-f", "csv", cwd=tmp_path).stdout))}
+    assert [csv_rows[k][f] for k in ("cuMemAlloc", "cuMemFree")
+            for f in ("driver_memory_usage", "self_driver_memory_usage", "leaked")] == ["5120", "5120", "1024", "-4096", "-4096", "0"]
+    # with PyTorch's operators the table is PyTorch's; a program without a device has no such columns
+    report["call_tree"][0]["source"] = "torch"
+    path.write_text(json.dumps(report))
+    table = tool("report", path, cwd=tmp_path).stdout
+    assert "never freed (leaked)" in table and "Driver Mem" not in table
+    assert "leaked" in tool("report", path, "-f", "csv", cwd=tmp_path).stdout.splitlines()[0]
+    for r in report["call_tree"]:
+        for field in "driver_memory", "self_driver_memory", "leaked":
+            r.pop(field, None)
+    path.write_text(json.dumps(report))
+    assert tool("report", path, "-f", "csv", cwd=tmp_path).stdout.splitlines()[0].endswith(",host")
 
 
 @pytest.mark.parametrize("name, peak, blocks", [("saxpy", 12000, 3), ("memory", 6144, 5), ("threads", None, 12)])

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -435,3 +436,48 @@ def test_table_of_the_process_with_the_most_self_time(app, tmp_path):
     assert done.stderr.count("gputally: wrote gputally.nvtx_threads.") == 2
     last = done.stderr.splitlines()[-1]
     assert "gputally.nvtx_cpp." in last
+
+
+def test_an_output_that_cannot_be_written_is_told_before_the_start(app, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for output, why in (("file/x", "file is no folder"), ("file/a/b/%p", "is no folder")):
+        done = run(app("api_basic"), cwd=tmp_path, options=["-o", output])
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"gputally: --output {output}: ./file") and why in done.stderr
+    for output in ("folder", "folder/", "new/a/b", "%p", "folder/%p"):
+        assert run(app("api_basic"), cwd=tmp_path, options=["-o", output]).returncode == 0
+    # only the files of it are out of reach
+    assert run(app("api_basic"), cwd=tmp_path, options=["-o", "file/x", "-f", "table"]).returncode == 0
+
+
+def test_what_has_no_place_has_a_table(app, tmp_path):
+    """The folder turns into a file while the program runs: no JSON, but the table, and the session is kept."""
+    (tmp_path / "folder").mkdir()
+    done = run("sh", "-c", 'rmdir folder; echo > folder; exec "$0"', app("api_basic"), cwd=tmp_path,
+               options=["-o", "folder/x", "--session-dir", tmp_path])
+    assert done.returncode == 0 and "outer" in done.stderr and "session kept" in done.stderr
+    assert len(list(tmp_path.glob("gputally-run-*/*.session"))) == 1
+
+
+def test_the_program_itself_has_the_name_without_a_number(tmp_path):
+    """Even where a child of it ends first, as a DataLoader's worker does."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import ctypes, os, sys\n"
+        "api = ctypes.CDLL(None)\n"
+        "def one(name):\n"
+        "    api.gputally_range_push(name)\n"
+        "    api.gputally_range_pop()\n"
+        "one(b'parent')\n"
+        "for n in range(3):\n"
+        "    if os.fork() == 0:\n"
+        "        one(b'child')\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+        "import time\n"
+        "time.sleep(1.2)\n")  # run looks for ended children twice a second
+    assert run(sys.executable, script, cwd=tmp_path, options=["-o", "x"]).returncode == 0
+    assert names(tmp_path) == ["parent.py", "x-1.json", "x-2.json", "x-3.json", "x.json"]
+    assert {r["key"] for r in load_report(tmp_path / "x.json")["key_averages"]} >= {"parent"}
+    assert [r["key"] for r in load_report(tmp_path / "x-3.json")["key_averages"]] == ["child"]

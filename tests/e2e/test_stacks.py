@@ -1,11 +1,14 @@
 """Stacks of whole programs: libraries that come and go, exceptions, odd stacks; and that a program that
 has none is left alone."""
 import json
+import os
+import platform
 import re
+import sys
 
 import pytest
 
-from conftest import APPS, BUILD, SAN, clean_env, counts, execute, load_report, preload, run
+from conftest import APPS, BUILD, GPUTALLY, SAN, clean_env, counts, execute, forbid, load_report, preload, run
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 ALL = ["--with-stack", "1,ranges"]
@@ -73,6 +76,13 @@ def test_libraries_come_and_go(tmp_path, threads):
         assert functions.count("stay_outer") in range(1, 8)
 
 
+@pytest.mark.skipif(bool(SAN), reason="takes its time with sanitizers")
+def test_libraries_without_end(tmp_path):
+    """20,000 loads: the last one costs as much as the first; it took hours."""
+    _, report = recorded(tmp_path, "stacks_plugins", "10000", "alone")
+    assert counts(report) == {"in plug_0": 50000, "in plug_1": 50000}
+
+
 def test_exceptions(tmp_path):
     """10^5 C++ exceptions through frames whose stacks are kept: the same ones, and none is lost."""
     throws = 4000 if SAN else 100000
@@ -105,6 +115,30 @@ def test_exceptions_are_libgccs(tmp_path):
 @pytest.mark.skipif(bool(SAN), reason="a sanitizer's stacks are larger and its handlers others")
 def test_odd_stacks(tmp_path):
     _, report = recorded(tmp_path, "stacks_odd")
+    check_odd_stacks(report)
+
+
+@pytest.mark.skipif(bool(SAN) or os.uname().machine != "x86_64", reason="numbers of system calls")
+def test_odd_stacks_of_an_old_kernel(tmp_path):
+    """Before Linux 6.11 /proc/self/maps has to be read: there is no ioctl that knows one address."""
+    command = [str(GPUTALLY), "run", "-q", *ALL, "--", str(APPS / "stacks_odd")]
+    done = execute([sys.executable, "-c", f"import os\n{forbid(16, error=25)}\nos.execv({command[0]!r}, {command!r})"],
+                   cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    check_odd_stacks(load_report(tmp_path))
+
+
+@pytest.mark.skipif(bool(SAN), reason="takes its time with sanitizers")
+def test_many_fibres(tmp_path):
+    """5,000 stacks that take turns, each a mapping: a look for one does not read all of them."""
+    if tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) < (6, 11):
+        pytest.skip("the kernel can't be asked for one mapping")
+    _, report = recorded(tmp_path, "stacks_odd", "many")
+    (key, functions, *_, count), = native(report)
+    assert (key, count) == ("fibre", 20000) and "many_main" in functions
+
+
+def check_odd_stacks(report):
     assert counts(report) == {"tiny": 2000, "on an alternate stack": 50, "home": 50, "home again": 1,
                               "fibre one": 50, "fibre two": 50, "deep": 3, "before the jump": 90,
                               "after the jump": 1}
@@ -128,6 +162,14 @@ def test_odd_stacks(tmp_path):
     assert len(rows["before the jump"]) == 5
     assert sum(count for _, _, count in rows["before the jump"]) == 90
     assert report["lost"]["stack_truncated"] == 3 and report["lost"]["stack_missing"] == 0
+
+
+@pytest.mark.skipif(bool(SAN), reason="sanitizers take more of the stack")
+def test_first_call_in_a_handler(tmp_path):
+    """The first call of all comes from a signal handler with a small stack of its own: nothing is loaded there."""
+    _, report = recorded(tmp_path, "stacks_odd", "first")
+    (_, functions, _, note, count), = native(report)
+    assert (count, note) == (50, []) and "interrupted" in functions
 
 
 @pytest.mark.skipif(bool(SAN), reason="for the ordinary library")

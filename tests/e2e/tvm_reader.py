@@ -1,6 +1,6 @@
 """What the real tvm.runtime.profiling.Report makes of some texts. Run by test_tvm.py in a process of its
-own, since it may crash. Standard input: a JSON list of reports; standard output: a JSON list of
-{"tables": {"110": …}, "csv": …, "json": …} or {"error": …}. The digits: sort, aggregate, col_sums."""
+own, since it may crash. Standard input: in each line a JSON list of reports; standard output: for each a line, a JSON
+list of {"tables": {"110": …}, "csv": …, "json": …} or {"error": …}. The digits: sort, aggregate, col_sums."""
 import contextlib
 import itertools
 import json
@@ -25,5 +25,5 @@ def look(text):
         return {"error": str(e)}
 
 
-json.dump([look(text) for text in json.load(sys.stdin)], out)
-out.flush()
+for line in sys.stdin:
+    print(json.dumps([look(text) for text in json.loads(line)]), file=out, flush=True)

@@ -58,6 +58,11 @@ void *gt_session_alloc(size_t bytes, gt_ref *ref)
     return gt_session.base + at;
 }
 
+void *gt_session_alloc_roomy(size_t bytes, gt_ref *ref)
+{
+    return gt_session_alloc(bytes, ref);
+}
+
 void *gt_private_alloc(size_t bytes)
 {
     return calloc(1, bytes);
@@ -68,6 +73,7 @@ void *gt_private_alloc(size_t bytes)
 struct mine {
     struct gt_trie trie;
     void *state, *fresh;
+    int truncated;
     void *pcs[16384];
 };
 static __thread struct mine *mine;
@@ -90,7 +96,7 @@ static uint32_t capture(struct mine *m, void *state)
 {
     gt_python_fn *fn = atomic_load_explicit(&gt_python_walk, memory_order_acquire);
 
-    return fn ? fn(state, &m->trie) : GT_TRIE_ROOT;
+    return fn ? fn(state, &m->trie, &m->truncated) : GT_TRIE_ROOT;
 }
 
 /* ---- what walk.py calls ---- */

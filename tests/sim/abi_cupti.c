@@ -37,12 +37,28 @@ SAME(gt_cupti_copy, device, CUpti_ActivityMemset4, deviceId);
 SAME(gt_cupti_copy, correlation, CUpti_ActivityMemset4, correlationId);
 SAME(gt_cupti_copy, set_memory, CUpti_ActivityMemset4, memoryKind);
 
+#define PEER CUpti_ActivityMemcpyPtoP4
+SAME(gt_cupti_peer_copy, copy_kind, PEER, copyKind);
+SAME(gt_cupti_peer_copy, source, PEER, srcKind);
+SAME(gt_cupti_peer_copy, target, PEER, dstKind);
+SAME(gt_cupti_peer_copy, bytes, PEER, bytes);
+SAME(gt_cupti_peer_copy, start, PEER, start);
+SAME(gt_cupti_peer_copy, end, PEER, end);
+SAME(gt_cupti_peer_copy, device, PEER, deviceId);
+SAME(gt_cupti_peer_copy, source_device, PEER, srcDeviceId);
+SAME(gt_cupti_peer_copy, target_device, PEER, dstDeviceId);
+SAME(gt_cupti_peer_copy, correlation, PEER, correlationId);
+SAME(gt_cupti_peer_copy, correlation, CUpti_ActivityMemcpyPtoP, correlationId);
+SAME(gt_cupti_peer_copy, correlation, CUpti_ActivityMemcpyPtoP2, correlationId);
+SAME(gt_cupti_peer_copy, correlation, CUpti_ActivityMemcpyPtoP3, correlationId);
+
 SAME(gt_cupti_call, site, CUpti_CallbackData, callbackSite);
 SAME(gt_cupti_call, function, CUpti_CallbackData, functionName);
 SAME(gt_cupti_call, correlation, CUpti_CallbackData, correlationId);
 
 _Static_assert(GT_CUPTI_KERNEL == (int)CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kind");
 _Static_assert(GT_CUPTI_COPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY, "kind");
+_Static_assert(GT_CUPTI_PEER_COPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY2, "kind");
 _Static_assert(GT_CUPTI_SET == (int)CUPTI_ACTIVITY_KIND_MEMSET, "kind");
 _Static_assert(GT_CUPTI_DRIVER == (int)CUPTI_CB_DOMAIN_DRIVER_API, "domain");
 _Static_assert(GT_CUPTI_RUNTIME == (int)CUPTI_CB_DOMAIN_RUNTIME_API, "domain");

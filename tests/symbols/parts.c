@@ -57,6 +57,23 @@ __attribute__((noinline)) long part_calls(const char *text)
     return n;
 }
 
+/* The compiler moves what is rare away, from where it jumps back. */
+__attribute__((cold, noinline)) int part_rare(int x)
+{
+    return rand() ^ x;
+}
+
+__attribute__((noinline)) int part_split(int x)
+{
+    for (int i = 0; i < x; i++) {
+        if (x % (i + 7) == 4711)
+            x = part_rare(x) + part_rare(i);
+        if (x % (i + 9) == 4712)
+            x += part_rare(x - i);
+    }
+    return x;
+}
+
 /* by hand: a hole that is nobody's, a function with a size that has another within, labels without
  * a size, and one that only annotates */
 #ifdef __x86_64__

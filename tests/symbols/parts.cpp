@@ -22,6 +22,36 @@ __attribute__((noinline)) int hidden(int x)
 }
 } // namespace
 
+/* inlined: of static functions and of unnamed namespaces GCC keeps no linkage name */
+namespace
+{
+inline __attribute__((always_inline)) int nowhere(int x)
+{
+    return hidden(x) + hidden(x + 1);
+}
+} // namespace
+
+static inline __attribute__((always_inline)) int nobodys(int x)
+{
+    return nowhere(x) ^ 3;
+}
+
+struct Held {
+    int kept;
+    __attribute__((always_inline)) int member(int x) const
+    {
+        struct Local {
+            static __attribute__((always_inline)) int within(int x) { return nobodys(x) + x; }
+        };
+        return Local::within(x) + kept;
+    }
+};
+
+__attribute__((noinline)) int holds(const Held &held)
+{
+    return held.member(4711);
+}
+
 template <typename F> __attribute__((noinline)) int apply(F f, int x)
 {
     return f(x) + hidden(x);

@@ -96,11 +96,12 @@ START_TEST(folded)
 {
     program();
     check(gt_out_folded, 0, "step 35\nstep;op 57\nstep;op;kernel 3\nstep;plain 5\n");
-    /* m at line 2 is the function that step began in */
+    /* step began at line 1 of m, and called on from line 2 */
     check(gt_out_folded, GT_BY_STACK,
-          "a.py(1):_m;step 35\na.py(1):_m;step;a.py(5):_t;op 7\n"
-          "a.py(1):_m;step;a.py(5):_t;op;kernel 3\na.py(1):_m;step;a.py(6):_t;op 20\n"
-          "a.py(1):_m;step;a.py(6):_t;a.py(7):_h;op 30\na.py(1):_m;step;plain 5\n");
+          "a.py(1):_m;step 35\na.py(1):_m;step;a.py(2):_m;a.py(5):_t;op 7\n"
+          "a.py(1):_m;step;a.py(2):_m;a.py(5):_t;op;kernel 3\n"
+          "a.py(1):_m;step;a.py(2):_m;a.py(6):_t;op 20\n"
+          "a.py(1):_m;step;a.py(2):_m;a.py(6):_t;a.py(7):_h;op 30\na.py(1):_m;step;plain 5\n");
     check(gt_out_folded, GT_BY_STACK | 1 << 16,
           "a.py(1):_m;step 35\na.py(1):_m;step;a.py(5):_t;op 7\n"
           "a.py(1):_m;step;a.py(5):_t;op;kernel 3\na.py(1):_m;step;a.py(6):_t;op 20\n"
@@ -123,13 +124,14 @@ START_TEST(tree)
           "process 0 , thread slot 0 \n"
           "   100.000us                              a.py(1): m\n"
           "   100.000us      35.000us             1    step\n"
-          "    50.000us                                  a.py(6): t\n"
-          "    30.000us                                    a.py(7): h\n"
-          "    30.000us      30.000us             1          op\n"
-          "    20.000us      20.000us             1        op\n"
-          "    10.000us                                  a.py(5): t\n"
-          "    10.000us       7.000us             1        op\n"
-          "     3.000us       3.000us             1          kernel\n"
+          "    60.000us                                  a.py(2): m\n"
+          "    50.000us                                    a.py(6): t\n"
+          "    30.000us                                      a.py(7): h\n"
+          "    30.000us      30.000us             1            op\n"
+          "    20.000us      20.000us             1          op\n"
+          "    10.000us                                    a.py(5): t\n"
+          "    10.000us       7.000us             1          op\n"
+          "     3.000us       3.000us             1            kernel\n"
           "     5.000us       5.000us             1      plain\n");
 }
 END_TEST

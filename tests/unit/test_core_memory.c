@@ -99,6 +99,41 @@ START_TEST(paused)
 }
 END_TEST
 
+static void give_in(uint64_t owner, uint64_t address, uint64_t bytes)
+{
+    gt_push_call(CUDA, "a");
+    gt_memory_allocated_in(GT_SOURCE_CUDA, 1, owner, address, bytes);
+    gt_pop_call(GROUP(CUDA), bytes, 0);
+}
+
+/* What is of an owner that ends goes with it, unless the call fails; and no other's. */
+START_TEST(owners)
+{
+    setenv("GPUTALLY_WITH_STACK", "0", 1);
+    give_in(7, 0x1000, 100);
+    give_in(7, 0x2000, 20);
+    give_in(7, 0x3000, 3);
+    give_in(8, 0x4000, 1000);
+    give_in(0, 0x5000, 10000);
+    take("f", 0x3000, 0);
+    take("f", 0x2000, 1); /* goes back with its owner */
+    for (int failed = 1; failed >= 0; failed--) {
+        gt_push_call(CUDA, "e");
+        gt_memory_ending(GT_SOURCE_CUDA, 7, 99);
+        give_in(7, 0x6000 + (uint64_t)failed, 5); /* a new one with the old one's number */
+        gt_memory_ended(GT_SOURCE_CUDA, 7, 99, failed);
+        gt_pop_call(GROUP(CUDA), 0, failed);
+        ck_assert_int_eq(of("e"), failed ? 0 : -125);
+    }
+    device_has(1, 11005, 11130, 7, 4);
+    take("f", 0x1000, 0); /* is none any more */
+    ck_assert_int_eq(of("f"), -3);
+    take("f", 0x4000, 0);
+    take("f", 0x6000, 0);
+    device_has(1, 10000, 11130, 7, 6);
+}
+END_TEST
+
 START_TEST(nothing_recorded)
 {
     gt_memory_allocated(GT_SOURCE_CUDA, 0, 0x1000, 1);
@@ -268,6 +303,7 @@ int main(void)
     Suite *s = suite_create("core_memory");
     TCase *t = rd_case(s, "all");
     tcase_add_test(t, counts);
+    tcase_add_test(t, owners);
     tcase_add_test(t, a_free_that_fails);
     tcase_add_test(t, paused);
     tcase_add_test(t, nothing_recorded);

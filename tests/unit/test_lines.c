@@ -106,6 +106,8 @@ static void check_file(const char *path, const char *truth)
                 at[count++] = nm.lines[i].start + k;
     ck_assert_int_gt(count, 100);
     struct truth *t = ask(truth, at, count);
+    for (int i = 0; i < count; i++)
+        gt_symbols_want(s, t[i].address + (uint64_t)(i % 2), i % 2 == 0);
     for (int i = 0; i < count; i++) {
         size_t n = gt_lines_at(s, t[i].address + (uint64_t)(i % 2), i % 2 == 0, &got);
         if (!t[i].lines[0] && t[i].count == 1) {
@@ -121,11 +123,11 @@ static void check_file(const char *path, const char *truth)
                 ck_abort_msg("%s: %#llx frame %zu: %s:%u, not %s:%u", path,
                              (unsigned long long)t[i].address, k, got[k].file, got[k].line,
                              t[i].files[k], t[i].lines[k]);
-            /* the outermost has the symbol's name: of several another than addr2line's, maybe. A
-             * lambda has none for the linker; addr2line then names the function around it */
-            /* of Rust's, LLVM's reading is another */
+            /* the outermost has the symbol's name: of several another than addr2line's, maybe;
+             * which names the function around what has no linkage name, see `scopes`. Of Rust's,
+             * LLVM's reading is another */
             if (k + 1 < n && strncmp(base_name(path), "rust", 4) &&
-                strcmp(got[k].function, "operator()") &&
+                (k || strcmp(t[i].functions[0], t[i].functions[n - 1])) &&
                 !same_function(got[k].function, t[i].functions[k]))
                 ck_abort_msg("%s: %#llx frame %zu: %s, not %s", path,
                              (unsigned long long)t[i].address, k, got[k].function,
@@ -161,6 +163,45 @@ START_TEST(as_others)
             printf("%s: not judged: no llvm-symbolizer here\n", base_name(paths[i]));
     check_file(symbol_file("beside/gcc.so"), symbol_file("gcc.so"));
     check_file(symbol_file("noid/gcc.so"), symbol_file("gcc.so"));
+}
+END_TEST
+
+/* Inlined functions have their namespaces and classes, also those without a linkage name. */
+START_TEST(scopes)
+{
+    static const char *const files[] = {"gcc.so", "clang.so"};
+    static const char *const names[] = {"part::(anonymous namespace)::nowhere", "part::nobodys",
+                                        "part::Held::member(int) const::Local::within",
+                                        "part::Held::member(int) const",
+                                        "part::holds(part::Held const&)"};
+    const char *path = symbol_file(files[_i]);
+    const struct gt_line *at;
+    unsigned full = 0;
+    if (!libdw_is_here())
+        return;
+    if (access(path, F_OK)) {
+        puts("SKIP: no clang here");
+        return;
+    }
+    struct gt_symbols_of of = symbols_of(path);
+    struct gt_symbols *s = gt_symbols_open(&of, NULL);
+    nm_read(&nm, path);
+    uint64_t start = nm_start(&nm, "_ZN4part5holdsERKNS_4HeldE");
+    for (uint64_t k = 0; k < 40; k++) {
+        size_t n = gt_lines_at(s, start + k, 1, &at);
+        if (n != 5)
+            continue;
+        full++;
+        for (size_t i = 0; i < n; i++) {
+            /* with the linkage name the parameters too */
+            size_t length = strlen(names[i]);
+            if (strncmp(at[i].function, names[i], length) ||
+                (at[i].function[length] && at[i].function[length] != '('))
+                ck_abort_msg("%s: frame %zu: %s", path, i, at[i].function);
+        }
+    }
+    ck_assert_uint_gt(full, 0);
+    gt_symbols_free(s);
 }
 END_TEST
 
@@ -272,6 +313,7 @@ int main(void)
     int failed;
     tcase_set_timeout(t, 300);
     tcase_add_test(t, as_others);
+    tcase_add_loop_test(t, scopes, 0, 2);
     tcase_add_test(t, without);
     tcase_add_test(t, of_a_model);
     suite_add_tcase(s, t);

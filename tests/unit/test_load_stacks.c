@@ -3,6 +3,7 @@
 #include "report/group.h"
 #include "report/load.h"
 #include "report/writer.h"
+#include <elf.h>
 
 static struct sb b;
 static struct gt_slot *slot;
@@ -99,6 +100,7 @@ START_TEST(forms)
     node(0, "d", GT_TRIE_OTHER, GT_TRIE_OTHER);
     node(0, "e", 0, 0);
     node(0, "f", ours, def);
+    node(0, "g", 0, sb_python(&b, slot, def, "", 14, 1));
     slot->stack_missing = 1;
     slot->stack_truncated = 2;
     slot->stack_cut = 3;
@@ -106,6 +108,8 @@ START_TEST(forms)
     ck_assert_msg(load() == 0, "%s", e.message);
     ck_assert_str_eq(shown(0, GT_STACK_AUTO), "/src/app.py(12): C.f | /src/app.py(3): <module>");
     ck_assert_str_eq(shown(0, GT_STACK_PYTHON), shown(0, GT_STACK_AUTO));
+    ck_assert_str_eq(shown(6, GT_STACK_AUTO),
+                     "/src/app.py(14): ? | /src/app.py(12): C.f | /src/app.py(3): <module>");
     ck_assert_str_eq(shown(0, GT_STACK_NATIVE), "0x7000 | app+0x200 | app+0x100");
     ck_assert_str_eq(shown(1, GT_STACK_AUTO), "0x7000 | app+0x200 | app+0x100");
     ck_assert_str_eq(shown(1, GT_STACK_PYTHON), "");
@@ -115,7 +119,7 @@ START_TEST(forms)
     ck_assert_str_eq(shown(3, GT_STACK_JOINED), "(other stacks)");
     ck_assert_uint_eq(m.rows[4].stack, 0);
     ck_assert_uint_eq(m.rows[5].stack, m.rows[0].stack);
-    ck_assert_uint_eq(m.stack_count, 4);
+    ck_assert_uint_eq(m.stack_count, 5);
     const int64_t *lost = m.processes[0].lost;
     ck_assert_int_eq(lost[GT_LOST_INDEX_stack_missing], 1);
     ck_assert_int_eq(lost[GT_LOST_INDEX_stack_truncated], 2);
@@ -139,6 +143,85 @@ START_TEST(forms)
                      "/opt/some folder/app");
     ck_assert_str_eq(gt_model_string(&m, m.modules[frame->module - 1].build_id, NULL),
                      "abababababababababababababababababababab");
+}
+END_TEST
+
+static void count(const char *text, const char *part, int want)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        n++;
+    if (n != want)
+        ck_abort_msg("%d times \"%s\" in:\n%s", n, part, text);
+}
+
+/* One note for each file without names, which says why; where one function has a name there is
+ * none. */
+START_TEST(no_names)
+{
+    static const struct {
+        const char *path, *word, *note;
+        uint8_t id;
+    } files[] = {
+        {"/memfd:code (deleted)", "no file", "/memfd:code (deleted): it is in no file", 0},
+        {"/proc/self/fd/0", "no file", "/proc/self/fd/0: it is in no file", 0},
+        {"linux-vdso.so.1", "no file", "linux-vdso.so.1: it is in no file", 7},
+        {"/opt/lib/bundle.zip!/lib/in.so", "no file", "bundle.zip!/lib/in.so: it is in no", 7},
+        {"/opt/gone/gone.so", "gone", " gone.so: its file is not there", 7},
+        {"./bare.elf", "no symbols", " bare.elf: its file has no symbols", 0},
+        {"././bare.elf", "another build", " bare.elf: another build", 7},
+        {"./text", "no ELF file", " text: its file is no ELF file", 0},
+        {"./loop", "unreadable", " loop: its file cannot be read", 0},
+    };
+    enum { FILES = sizeof files / sizeof *files };
+    Elf64_Ehdr bare = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+                       .e_machine = EM_X86_64};
+    uint32_t n = 0;
+    sb_write("bare.elf", &bare, sizeof bare);
+    sb_write("text", "not one", 7);
+    ck_assert_int_eq(symlink("loop", "loop"), 0);
+    for (uint32_t i = 0; i < FILES; i++) {
+        uint64_t at = 0x40000000 + 0x1000000 * (uint64_t)i;
+        uint32_t module = sb_module(&b, files[i].path, at, files[i].id);
+        n = sb_frame_at(&b, slot, n, at + 0x100, module);
+        n = sb_frame_at(&b, slot, n, at + 0x200, module);
+    }
+    sb_module(&b, "/opt/gone/unused.so", 0x60000000, 7);
+    node(0, "a", n, 0);
+    ck_assert_msg(load() == 0, "%s", e.message);
+    for (int again = 0; again < 2; again++) {
+        char *table = written(gt_out_table, GT_BY_STACK), *plain = written(gt_out_table, 0);
+        char *whole = json();
+        count(plain, "no names", 0);
+        count(table, "no names of functions in ", FILES);
+        count(table, "no names of functions in 1 more file", 1);
+        count(whole, "\"no_names\":", FILES);
+        for (int i = 0; i < FILES; i++) {
+            char field[256];
+            snprintf(field, sizeof field, "\"no_names\":\"%s\"", files[i].word);
+            ck_assert_ptr_nonnull(strstr(whole, field));
+            if (i) /* the newest come first */
+                count(table, files[i].note, 1);
+        }
+        /* from the saved report */
+        sb_write("a.json", whole, strlen(whole));
+        gt_model_fini(&m);
+        gt_model_init(&m);
+        ck_assert_msg(gt_load_file(&m, "a.json", &e) == 0, "%s", e.message);
+        free(table);
+        free(plain);
+        free(whole);
+    }
+    /* some have names now: as --debug-dir finds them */
+    for (size_t i = 0; i < m.frame_count; i++)
+        if (m.frames[i].offset == 0x200 && m.frames[i].module != 2)
+            m.frames[i].function = gt_model_textz(&m, "found");
+    char *table = written(gt_out_table, GT_BY_STACK), *whole = json();
+    count(table, "no names of functions in ", 1);
+    count(table, files[8].note, 1);
+    count(whole, "\"no_names\":", 1);
+    free(table);
+    free(whole);
 }
 END_TEST
 
@@ -222,6 +305,39 @@ START_TEST(joined)
                                     m.stacks[0].python.count, m.lists + m.stacks[0].native.first,
                                     m.stacks[0].native.count),
                       1);
+}
+END_TEST
+
+/* Python 3.14 as a build with tail calls has it, with its names or without those of local
+ * functions: main -> interpreter [<module> calls f] -> C -> interpreter [callback] -> launch */
+START_TEST(joined_tail_calls)
+{
+    static const char want[] = "/src/app.py(3): callback | apply (app) | "
+                               "/src/app.py(2): f | /src/app.py(1): <module> | main (app)";
+    uint32_t n = sb_frame_at(&b, slot, 0, PROGRAM + 1, program);
+    n = sb_frame_at(&b, slot, n, PYTHON + 2, python); /* loop */
+    n = sb_frame_at(&b, slot, n, PYTHON + 3, python); /* its first function, not optimised */
+    n = sb_frame_at(&b, slot, n, PYTHON + 4, python);
+    n = sb_frame_at(&b, slot, n, PROGRAM + 5, program);
+    n = sb_frame_at(&b, slot, n, PYTHON + 6, python); /* its loop was cut off */
+    n = sb_frame_at(&b, slot, n, PYTHON + 7, python); /* time_sleep */
+    uint32_t p = sb_python(&b, slot, 0, "<module>", 1, 1);
+    p = sb_python(&b, slot, p, "f", 2, 0);
+    node(0, "a", n, sb_python(&b, slot, p, "callback", 3, 1));
+    ck_assert_msg(load() == 0, "%s", e.message);
+    name(1, "main");
+    name(2, "_PyEval_EvalFrameDefault");
+    name(5, "apply");
+    name(7, "time_sleep");
+    name(3, "_TAIL_CALL_start_frame");
+    name(4, "_TAIL_CALL_CALL.llvm.10282351651392433962");
+    name(6, "_TAIL_CALL_INSTRUMENTED_CALL");
+    ck_assert_str_eq(shown(0, GT_STACK_JOINED), want);
+    name(6, "_PyEval_EvalFrameDefault.cold");
+    ck_assert_str_eq(shown(0, GT_STACK_JOINED), want);
+    name(3, "");
+    name(4, "");
+    ck_assert_str_eq(shown(0, GT_STACK_JOINED), want);
 }
 END_TEST
 
@@ -343,7 +459,9 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, forms);
+    tcase_add_test(t, no_names);
     tcase_add_test(t, joined);
+    tcase_add_test(t, joined_tail_calls);
     tcase_add_test(t, round_trip);
     tcase_add_test(t, lies);
     tcase_add_test(t, too_much);

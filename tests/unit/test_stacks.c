@@ -207,7 +207,7 @@ static _Atomic int asked, fresh;
 static uint32_t python_frames;
 
 /* Stands for preload/python.c: so many frames, and whether it finds the state zeroed. */
-static uint32_t walk_python(void *state, struct gt_trie *trie)
+static uint32_t walk_python(void *state, struct gt_trie *trie, int *truncated)
 {
     uint32_t *calls = state, id = GT_TRIE_ROOT;
     ck_assert_uint_eq(((uintptr_t)state) % 64, 0);
@@ -217,6 +217,7 @@ static uint32_t walk_python(void *state, struct gt_trie *trie)
     calls[GT_PYTHON_STATE_BYTES / 4 - 1] = ++calls[0];
     for (uint32_t i = 0; i < python_frames; i++)
         id = gt_trie_child(trie, id, GT_TRIE_PYTHON_PC(77, i + 1));
+    (void)truncated;
     return id;
 }
 
@@ -399,6 +400,55 @@ static NOINLINE void left(uint32_t way, int n, const char *name)
 }
 
 /* Stacks get half of the memory at most; without one the call counts all the same. */
+static NOINLINE void shaped_right(uint32_t way, int n);
+static NOINLINE void shaped(uint32_t way, int n)
+{
+    static const struct gt_attr a = {.name = "conv3d", .shapes = "[[3]]", .stack = GT_STACK_BOTH};
+    if (n) {
+        (way & 1 ? shaped : shaped_right)(way >> 1, n - 1);
+    } else {
+        gt_push_attr(API, &a);
+        gt_pop(GROUP(API));
+    }
+    BARRIER;
+}
+static NOINLINE void shaped_right(uint32_t way, int n)
+{
+    shaped(way, n);
+    BARRIER;
+}
+
+/* A name with a digit, and shapes, are the same ones from wherever they come. */
+START_TEST(stacks_are_no_names)
+{
+    enum { WAYS = 4096, NAMES = 2000, LIMIT = 1024 };
+    uint64_t plain = 0, with_shapes = 0, names = 0;
+    const struct gt_node *n;
+    setenv("GPUTALLY_RECORD_SHAPES", "1", 1);
+    for (uint32_t way = 0; way < WAYS; way++) {
+        right(way, 12, "conv2d");
+        shaped(way, 12);
+    }
+    for (uint32_t i = 0; i < NAMES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "step %u", i);
+        right(i, 12, name);
+        right(i, 13, name);
+    }
+    for (int i = 0; (n = nth("conv2d", i)); i++)
+        plain += n->count;
+    for (int i = 0; (n = nth("conv3d", i)); i++)
+        with_shapes += strcmp(rd_text(rd_self(), n->shapes), "[[3]]") ? 0 : n->count;
+    ck_assert_uint_eq(plain, WAYS);
+    ck_assert_uint_eq(with_shapes, WAYS);
+    /* names are variants, each once */
+    for (int i = 0; (n = nth("step *", i)); i++)
+        names += n->count;
+    ck_assert_uint_eq(names, 2 * (NAMES - LIMIT));
+    ck_assert_uint_eq(rd_only()->folded, 2 * (NAMES - LIMIT));
+}
+END_TEST
+
 START_TEST(memory)
 {
     /* what is private comes in whole pages */
@@ -587,6 +637,7 @@ int main(void)
     tcase_add_test(t, op);
     tcase_add_test(t, op_ends_elsewhere);
     tcase_add_test(t, folds);
+    tcase_add_test(t, stacks_are_no_names);
     tcase_add_test(t, truncated);
     tcase_add_loop_test(t, memory, 0, 2);
     tcase_add_test(t, not_recorded);

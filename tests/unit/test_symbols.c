@@ -7,7 +7,11 @@
 #include <errno.h>
 #include <sys/auxv.h>
 
+#define CHECK_MAX 200000
+
 static struct nm nm;
+static uint64_t check[CHECK_MAX];
+static int to_check;
 static struct gt_symbol_table code; /* for its sections */
 
 /* ---- against nm ---- */
@@ -71,28 +75,43 @@ static void check_address(struct gt_symbols *s, const char *path, uint64_t addre
                      rc ? "none" : found.name);
 }
 
+static void add_address(uint64_t address)
+{
+    ck_assert_int_lt(to_check, CHECK_MAX);
+    check[to_check++] = address;
+}
+
 static void check_file(const char *path, const char *truth,
                        const struct gt_symbols_folders *folders)
 {
     struct gt_symbols_of of = symbols_of(path);
     struct gt_symbols *s = gt_symbols_open(&of, folders);
     struct gt_elf e;
-    unsigned long checked = 0;
     ck_assert_ptr_null(gt_symbols_why(s));
     nm_read(&nm, truth);
     ck_assert_int_eq(gt_elf_open(&e, truth), 0);
     gt_symbol_table_code(&code, &e);
     for (int i = 0; i < nm.count; i++)
         for (int d = -1; d < 2; d++) {
-            check_address(s, path, nm.lines[i].start + (uint64_t)d);
-            check_address(s, path, nm.lines[i].start + nm.lines[i].size + (uint64_t)d);
-            checked += 2;
+            add_address(nm.lines[i].start + (uint64_t)d);
+            add_address(nm.lines[i].start + nm.lines[i].size + (uint64_t)d);
         }
     for (size_t i = 0; i < code.code_count; i++)
-        for (uint64_t a = code.code[i].start; a < code.code[i].end; checked++)
-            check_address(s, path, a), a += code.code[i].end - code.code[i].start > 20000 ? 97 : 1;
-    ck_assert_uint_gt(checked, 500);
+        for (uint64_t a = code.code[i].start; a < code.code[i].end;)
+            add_address(a), a += code.code[i].end - code.code[i].start > 20000 ? 97 : 1;
+    ck_assert_int_gt(to_check, 500);
+    for (int i = 0; i < to_check; i++)
+        gt_symbols_want(s, check[i], 1);
+    for (int i = 0; i < to_check; i++)
+        check_address(s, path, check[i]);
     gt_symbols_free(s);
+    /* what is asked for alone has the same name: nothing around it is kept for another */
+    for (int i = 0; i < to_check; i += to_check / 40) {
+        s = gt_symbols_open(&of, folders);
+        check_address(s, path, check[i]);
+        gt_symbols_free(s);
+    }
+    to_check = 0;
     gt_symbol_table_free(&code);
     gt_elf_close(&e);
 }
@@ -181,6 +200,35 @@ START_TEST(kinds)
     ck_assert_str_eq(at(s, UINT64_MAX, 1), "none");
     ck_assert_str_eq(at(s, UINT64_C(1) << 48, 1), "none");
     gt_symbols_free(s);
+}
+END_TEST
+
+/* Cold parts have no symbol in a stripped file; the name is the one in the whole file. All else
+ * that has none still has none. */
+START_TEST(cold_parts)
+{
+#ifdef __x86_64__
+    const char *path = symbol_file("bare/gcc.so");
+    struct gt_symbols_of of = symbols_of(path), all = symbols_of(symbol_file("gcc.so"));
+    struct gt_symbols *s = gt_symbols_open(&of, NULL), *whole = gt_symbols_open(&all, NULL);
+    unsigned named = 0, bytes = 0;
+    nm_read(&nm, symbol_file("gcc.so"));
+    for (int i = 0; i < nm.count; i++)
+        for (uint64_t k = 0; k < nm.lines[i].size; k++) {
+            struct gt_symbol a, b;
+            if (gt_symbols_at(s, nm.lines[i].start + k, 1, &a) || !strstr(a.name, ".cold"))
+                continue;
+            bytes++;
+            ck_assert_int_eq(gt_symbols_at(whole, nm.lines[i].start + k, 1, &b), 0);
+            ck_assert_str_eq(a.name, b.name);
+            ck_assert_uint_eq(a.start, b.start);
+            named += !strcmp(a.name, "part_split.cold");
+        }
+    printf("%u bytes of cold parts, %u of part_split\n", bytes, named);
+    ck_assert_uint_gt(named, 10);
+    gt_symbols_free(s);
+    gt_symbols_free(whole);
+#endif
 }
 END_TEST
 
@@ -459,6 +507,7 @@ int main(void)
     tcase_add_test(t, whole_files);
     tcase_add_test(t, stubs);
     tcase_add_test(t, kinds);
+    tcase_add_test(t, cold_parts);
     tcase_add_test(t, debug_files);
     tcase_add_test(t, unpacking);
     tcase_add_test(t, refused);

@@ -43,6 +43,8 @@ static void ask(int memory, size_t bytes, int lines)
     ck_assert_int_eq(pwrite(memory, whole, bytes, 0), (long)bytes);
     s = gt_symbols_open(&of, NULL);
     opened += !gt_symbols_why(s);
+    for (int i = 0; i < 64; i++)
+        gt_symbols_want(s, asked[i], i % 2);
     for (int i = 0; i < 64; i++) {
         if (!gt_symbols_at(s, asked[i], i % 2, &found))
             named += strlen(found.name) > 0;

@@ -46,6 +46,7 @@ static unsigned note(const char *name, const uintptr_t *slots)
 #define NOTED_MEMORY NOTED
 #define NOTED_MODULE NOTED
 #define NOTED_CONTEXT NOTED
+#define NOTED_CONTEXT_END NOTED
 #define NOTED_FOLLOWED NOTED
 #define NOTED_IPC NOTED
 #define NOTED_PEER NOTED

@@ -57,6 +57,7 @@ static void destroy(CUcontext c)
     sim_wait_until(c->all_ns);
     sim_deliver();
     sim_announce(&(struct gtsim_resource){.cbid = 2, .context = c});
+    sim_free_all(c);
     pthread_mutex_lock(&sim_lock);
     for (CUcontext *p = &all; *p; p = &(*p)->next) {
         if (*p == c) {

@@ -128,6 +128,24 @@ CUresult sim_free(void *start, bool host)
     return CUDA_SUCCESS;
 }
 
+void sim_free_all(CUcontext c)
+{
+    for (;;) {
+        void *start = NULL;
+        bool host = false;
+
+        pthread_mutex_lock(&sim_lock);
+        for (size_t i = 0; i < count && !start; i++)
+            if (blocks[i].context == c && !blocks[i].pool && !blocks[i].module) {
+                start = blocks[i].start;
+                host = blocks[i].kind == GTSIM_PINNED;
+            }
+        pthread_mutex_unlock(&sim_lock);
+        if (!start || sim_free(start, host))
+            return;
+    }
+}
+
 void sim_leaks(void)
 {
     size_t n = 0, bytes = 0;

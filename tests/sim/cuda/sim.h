@@ -166,6 +166,7 @@ struct sim_block {
 CUresult sim_alloc(size_t size, int kind, int device, CUmemoryPool pool, unsigned flags,
                    void **out);
 CUresult sim_free(void *start, bool host); /* the address as it was given */
+void sim_free_all(CUcontext c);            /* what ends with it: all but what is of pools */
 /* Enters memory that is there; forgets it. Under the lock. */
 CUresult sim_block_add(const struct sim_block *b);
 bool sim_block_remove(const void *start, struct sim_block *out);

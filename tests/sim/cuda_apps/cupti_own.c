@@ -87,6 +87,14 @@ static void read_record(const CUpti_Activity *r)
               c->flags ? " async" : "", c->graphNodeId ? " in a graph" : "");
         break;
     }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+        const CUpti_ActivityMemcpyPtoP4 *c = (const void *)r;
+        copy_ns += c->end - c->start;
+        later(c->correlationId, "copy kind %d from %u to %u %llu bytes %llu ns", c->copyKind,
+              c->srcDeviceId, c->dstDeviceId, (unsigned long long)c->bytes,
+              (unsigned long long)(c->end - c->start));
+        break;
+    }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
         const CUpti_ActivityMemset4 *m = (const void *)r;
         set_ns += m->end - m->start;

@@ -40,7 +40,13 @@ $(B)/sim/obj/cupti/%.o: tests/sim/cupti/%.c
 	$(call say,SIM)$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
 .PHONY: sim
-sim: $(B)/sim/libcudart.so.13 $(B)/sim/libcupti.so.13
+sim: $(B)/sim/libcudart.so.13 $(B)/sim/libcupti.so.13 $(B)/sim/obj/abi_cupti.o
+
+# nothing of it is run: the compiler compares our own types with the header's
+$(B)/sim/obj/abi_cupti.o: tests/sim/abi_cupti.c
+	$(call need,CUDA_INCLUDE,the CUDA 13 headers,nvidia-cuda-toolkit)
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
 # Programs for them, where nvcc is: ordinary binaries with the shared runtime. Each runs with
 # LD_LIBRARY_PATH=build/sim GTSIM_KERNELS=build/sim/apps/kernels.so.
@@ -74,6 +80,20 @@ $(B)/sim/apps/driver: tests/sim/cuda_apps/driver.c $(B)/sim/libcuda.so.1
 $(B)/sim/apps/saxpy.cubin: tests/sim/cuda_apps/saxpy.cu tests/sim/cuda_apps/app.h
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=sm_90 -cubin -o $@ $<
+# more, with kernels of their own and what stands for those on the simulated GPU
+CUDA_CLIENTS := cuda_saxpy cuda_timeline cuda_graph cuda_contexts
+$(CUDA_CLIENTS:%=$(B)/sim/apps/%): $(B)/sim/apps/%: tests/sim/cuda_apps/%.c tests/sim/cuda_apps/cuda_client.h $(B)/sim/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -o $@ $< -L$(B)/sim -l:libcuda.so.1 -pthread -lm
+$(B)/sim/apps/cuda_peer: tests/sim/cuda_apps/cuda_peer.c tests/sim/cuda_apps/cuda_client.h $(B)/sim/apps/cupti_own.o $(B)/sim/libcupti.so.13 $(B)/sim/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -o $@ $< $(B)/sim/apps/cupti_own.o -L$(B)/sim -l:libcuda.so.1 $(CUPTI_LINK) -pthread
+$(B)/sim/apps/cuda_kernels.so: tests/sim/cuda_apps/cuda_kernels.c
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) -std=gnu11 $(WARN) -O1 -g -shared -fPIC -MMD -MP -MF $@.d -o $@ $<
+$(B)/sim/apps/cuda_kernels.cubin $(B)/sim/apps/cuda_kernels.fatbin: $(B)/sim/apps/cuda_kernels.%: tests/sim/cuda_apps/cuda_kernels.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) -arch=sm_90 -$* -o $@ $<
 $(B)/sim/apps/%_pt: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCC_FLAGS_pt) -o $@ $<
@@ -86,4 +106,4 @@ $(B)/sim/apps/%: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 
 .PHONY: sim-apps
 apps: sim-apps
-sim-apps: sim $(if $(SAN),,$(B)/sim/apps/cases) $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad $(B)/sim/apps/driver $(B)/sim/apps/saxpy.cubin)
+sim-apps: sim $(if $(SAN),,$(B)/sim/apps/cases) $(if $(and $(NVCC),$(if $(SAN),,yes)),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad $(B)/sim/apps/driver $(B)/sim/apps/saxpy.cubin $(CUDA_CLIENTS:%=$(B)/sim/apps/%) $(B)/sim/apps/cuda_peer $(addprefix $(B)/sim/apps/cuda_kernels.,so cubin fatbin))

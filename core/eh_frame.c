@@ -17,8 +17,11 @@ static struct gt_in open_at(const struct gt_eh_module *m, const unsigned char *p
 
 /* ---- finding the entry ---- */
 
-/* Where the FDE that may cover pc begins: binary search in the sorted table behind the header. */
-static const unsigned char *search(const struct gt_eh_module *m, uintptr_t pc)
+/* Where the FDE that may cover pc begins: binary search in the sorted table behind the header. The
+ * steps are libunwind's, which comes to the same entry then, whatever the order is. *kind: BAD or
+ * NONE where NULL is returned. */
+static const unsigned char *search(const struct gt_eh_module *m, uintptr_t pc,
+                                   enum gt_cfi_kind *kind)
 {
     struct gt_in in = open_at(m, m->hdr);
     uint64_t data = (uint64_t)(uintptr_t)m->hdr;
@@ -26,8 +29,13 @@ static const unsigned char *search(const struct gt_eh_module *m, uintptr_t pc)
     unsigned frame_enc = (unsigned)gt_get(&in, 1), count_enc = (unsigned)gt_get(&in, 1);
     unsigned table_enc = (unsigned)gt_get(&in, 1);
 
-    if (version != 1 || table_enc != GT_PE_TABLE || frame_enc == GT_PE_OMIT ||
-        count_enc == GT_PE_OMIT)
+    /* All linkers write these encodings, the last two omitted where they made no table. */
+    *kind = GT_CFI_BAD;
+    if (version != 1 || frame_enc != GT_PE_FRAME)
+        return NULL;
+    if (count_enc == GT_PE_OMIT && table_enc == GT_PE_OMIT)
+        *kind = GT_CFI_NONE;
+    if (count_enc != GT_PE_COUNT || table_enc != GT_PE_TABLE)
         return NULL;
     gt_get_encoded(&in, frame_enc, data);
     uint64_t count = gt_get_encoded(&in, count_enc, data);
@@ -35,17 +43,18 @@ static const unsigned char *search(const struct gt_eh_module *m, uintptr_t pc)
         return NULL;
     uint64_t lo = 0, hi = count;
     int32_t entry[2]; /* first address, FDE: both from the header */
-    while (hi - lo > 1) {
+    while (lo < hi) {
         uint64_t mid = (lo + hi) / 2;
         memcpy(entry, in.p + mid * 8, sizeof entry);
         if (data + (uint64_t)(int64_t)entry[0] <= pc)
-            lo = mid;
+            lo = mid + 1;
         else
             hi = mid;
     }
-    memcpy(entry, in.p + lo * 8, sizeof entry);
-    if (data + (uint64_t)(int64_t)entry[0] > pc)
+    *kind = GT_CFI_NONE;
+    if (!hi)
         return NULL;
+    memcpy(entry, in.p + (hi - 1) * 8, sizeof entry);
     return (const unsigned char *)(uintptr_t)(data + (uint64_t)(int64_t)entry[1]);
 }
 
@@ -126,6 +135,21 @@ static void judge(const struct gt_row *row, struct gt_cfi *out)
         out->kind = GT_CFI_END;
         return;
     }
+    if (row->cfa == GT_CFA_WILD || row->ra.where == GT_SAVED_ELSEWHERE) {
+        out->kind = GT_CFI_BAD; /* no code that calls is like that, and whoever steps out of it
+                                   reads where he can't know that he may */
+        return;
+    }
+    if (row->cfa == GT_CFA_REGISTER && (row->cfa_reg > GT_COLUMN_LAST || row->cfa_off < 0)) {
+        out->kind = GT_CFI_BAD;
+        return;
+    }
+    if (row->cfa == GT_CFA_REGISTER) {
+        out->base = row->cfa_reg < 31 ? 1 + (int)row->cfa_reg : 0; /* five bits of a rule */
+        out->cfa_off = row->cfa_off > MAX_OFF ? MAX_OFF : (uint32_t)row->cfa_off;
+    } else if (row->cfa == GT_CFA_AT_FP) {
+        out->base = 1 + GT_COLUMN_FP;
+    }
 #ifdef __x86_64__
     if (row->cfa == GT_CFA_AT_FP && row->cfa_off <= -8 && row->cfa_off >= -MAX_OFF &&
         row->cfa_off % 8 == 0 && row->fp.where == GT_SAVED_AT_FP && row->fp.off == 0 &&
@@ -175,11 +199,13 @@ void gt_cfi_find(const struct gt_eh_module *m, uintptr_t pc, struct gt_cfi *out)
 {
     struct gt_cie cie;
     struct gt_row row;
-    const unsigned char *fde = search(m, pc);
+    const unsigned char *fde;
 
-    *out = (struct gt_cfi){.kind = GT_CFI_NONE};
+    *out = (struct gt_cfi){.kind = GT_CFI_BAD};
+    fde = search(m, pc, &out->kind);
     if (!fde)
         return;
+    out->kind = GT_CFI_BAD;
     struct gt_in in = body(m, fde);
     uint64_t back = (uint64_t)(uintptr_t)in.p; /* a CIE pointer counts back from its own place */
     back -= gt_get(&in, 4);
@@ -189,12 +215,19 @@ void gt_cfi_find(const struct gt_eh_module *m, uintptr_t pc, struct gt_cfi *out)
         return;
     uint64_t begin = gt_get_encoded(&in, cie.fde_enc, (uint64_t)(uintptr_t)m->hdr);
     uint64_t range = gt_get_encoded(&in, cie.fde_enc & 0x0f, 0);
-    if (in.bad || pc < begin || pc - begin >= range)
+    if (in.bad)
         return;
+    if (pc < begin || pc - begin >= range) {
+        out->kind = GT_CFI_NONE;
+        return;
+    }
     if (cie.augmented)
         gt_skip(&in, gt_get_uleb(&in));
-    out->kind = GT_CFI_OTHER;
+    if (in.bad || gt_eh_row(&cie, in, begin, pc, &row))
+        return;
     out->signal = cie.signal;
-    if (!cie.signal && !in.bad && gt_eh_row(&cie, in, begin, pc, &row) == 0)
+    if (cie.signal)
+        out->kind = GT_CFI_OTHER;
+    else
         judge(&row, out);
 }

@@ -38,10 +38,11 @@ int gt_module_may_hold(uintptr_t pc);
 uint64_t gt_module_unloads(void);
 
 enum gt_cfi_kind {
-    GT_CFI_NONE = 0, /* no unwind data for this place, or damaged */
+    GT_CFI_NONE = 0, /* no unwind data for this place */
     GT_CFI_OTHER,    /* there is some, but nothing that the fields below could hold */
     GT_CFI_SIMPLE,
     GT_CFI_END, /* the outermost frame: it has no caller */
+    GT_CFI_BAD, /* damaged. Nobody must be asked to believe it: libunwind would */
 };
 
 /* The rule for one place. CFA: the stack pointer's value before the call that made the frame. */
@@ -52,6 +53,8 @@ struct gt_cfi {
                       is the word at the frame pointer; the stack was aligned at run time */
     int leaf;      /* 1: both still are in their registers; only cfa_off is told (aarch64) */
     int from_fp;   /* 1: CFA = frame pointer + cfa_off, 0: stack pointer + cfa_off */
+    int base;      /* of OTHER: 1 + the register (DWARF's number) that the CFA is at cfa_off from;
+                      0: not known */
     int ra_signed; /* 1: the return address carries a pointer authentication code */
     uint32_t cfa_off; /* bytes, a multiple of 8 */
     uint32_t ra_off;  /* the return address lies at CFA - ra_off */

@@ -65,7 +65,9 @@ enum {
     GT_PE_OMIT = 0xff,
     GT_PE_PCREL = 0x10,
     GT_PE_DATAREL = 0x30,
-    GT_PE_TABLE = 0x3b /* datarel, sdata4 */
+    GT_PE_FRAME = 0x1b, /* pcrel, sdata4 */
+    GT_PE_COUNT = 0x03, /* udata4 */
+    GT_PE_TABLE = 0x3b  /* datarel, sdata4 */
 };
 
 /* A value in one of the DW_EH_PE encodings; `data` is what a datarel one counts from. */

@@ -39,7 +39,39 @@ static int64_t factored(struct gt_in *in, const struct run *r, int64_t n)
     return v;
 }
 
-enum { OP_BREG0 = 0x70, OP_DEREF = 0x06 };
+enum {
+    OP_DEREF = 0x06,
+    OP_AND = 0x1a,
+    OP_PLUS = 0x22,
+    OP_PLUS_CONST = 0x23,
+    OP_SHL = 0x24,
+    OP_GE = 0x2a,
+    OP_LIT0 = 0x30,
+    OP_LIT31 = 0x4f,
+    OP_BREG0 = 0x70,
+    OP_BREG31 = 0x8f
+};
+
+/* 1: the expression only calculates with registers, as that of PLT stubs does. */
+static int calculates(struct gt_in in)
+{
+    uint64_t len = gt_get_uleb(&in);
+
+    if (in.bad || len > (uint64_t)(in.end - in.p))
+        return 0;
+    in.end = in.p + len;
+    while (in.p < in.end && !in.bad) {
+        unsigned op = (unsigned)gt_get(&in, 1);
+        if (op >= OP_BREG0 && op <= OP_BREG31)
+            gt_get_sleb(&in);
+        else if (op == OP_PLUS_CONST)
+            gt_get_uleb(&in);
+        else if (op != OP_AND && op != OP_PLUS && op != OP_SHL && op != OP_GE &&
+                 (op < OP_LIT0 || op > OP_LIT31))
+            return 0;
+    }
+    return !in.bad;
+}
 
 /* Reads an expression. 1: it is no more than frame pointer + *off, followed by the operation `op`
  * unless that is 0. */
@@ -109,7 +141,7 @@ static int extended(struct gt_in *in, struct run *r, unsigned op)
         r->row.cfa_off = factored(in, r, gt_get_sleb(in));
         return 0;
     case 0x0f: /* def_cfa_expression */
-        r->row.cfa = GT_CFA_NONE;
+        r->row.cfa = calculates(*in) ? GT_CFA_NONE : GT_CFA_WILD;
         if (fp_plus(in, &r->row.cfa_off, OP_DEREF))
             r->row.cfa = GT_CFA_AT_FP;
         return 0;

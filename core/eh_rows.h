@@ -6,9 +6,9 @@
 
 /* DWARF's numbers of the registers that matter */
 #if defined(__x86_64__)
-enum { GT_COLUMN_FP = 6, GT_COLUMN_SP = 7, GT_COLUMN_RA = 16 };
+enum { GT_COLUMN_FP = 6, GT_COLUMN_SP = 7, GT_COLUMN_RA = 16, GT_COLUMN_LAST = 16 };
 #elif defined(__aarch64__)
-enum { GT_COLUMN_FP = 29, GT_COLUMN_SP = 31, GT_COLUMN_RA = 30 };
+enum { GT_COLUMN_FP = 29, GT_COLUMN_SP = 31, GT_COLUMN_RA = 30, GT_COLUMN_LAST = 31 };
 #else
 #error "no unwind rules for this machine"
 #endif
@@ -24,7 +24,8 @@ struct gt_row {
     enum {
         GT_CFA_NONE = 0,
         GT_CFA_REGISTER,
-        GT_CFA_AT_FP /* the word at frame pointer + cfa_off */
+        GT_CFA_AT_FP, /* the word at frame pointer + cfa_off */
+        GT_CFA_WILD   /* by an expression that reads memory, or may */
     } cfa;
     uint64_t cfa_reg;
     int64_t cfa_off;

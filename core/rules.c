@@ -88,8 +88,11 @@ static uint64_t learn(uint64_t pc)
         return GT_RULE_END;
     if (c.signal && is_sigreturn(&m, pc))
         return GT_RULE_SIGNAL;
+    if (c.kind == GT_CFI_BAD)
+        return GT_RULE_BAD;
     if (c.kind != GT_CFI_SIMPLE)
-        return GT_RULE_UNKNOWN;
+        return GT_RULE_UNKNOWN | (uint64_t)c.base << 42 |
+               (uint64_t)(c.cfa_off < GT_RULE_SIZE_MAX ? c.cfa_off : GT_RULE_SIZE_MAX) << 47;
     if (c.leaf)
         return GT_RULE_LEAF | (uint64_t)c.cfa_off << 42 | (c.ra_signed ? GT_RULE_SIGNED : 0);
     if (c.realigned)

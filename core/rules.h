@@ -22,12 +22,18 @@
 #define GT_RULE_SPECIAL UINT64_C(4) /* none of the above, but one of the next: */
 #define GT_RULE_END (GT_RULE_SPECIAL | 8)      /* the outermost frame */
 #define GT_RULE_UNKNOWN (GT_RULE_SPECIAL | 16) /* not simple, or no unwind data: for libunwind */
-#define GT_RULE_SIGNAL (GT_RULE_SPECIAL | 24)  /* the caller is in the kernel's struct ucontext */
+/* In one that is not simple: 1 + the register, by DWARF's number, that its CFA is told from, and by
+ * how much, if that can be said; 0: not known. */
+#define GT_RULE_BASE(value) ((value) >> 42 & 31)
+#define GT_RULE_SIZE(value) ((value) >> 47)
+#define GT_RULE_SIZE_MAX 0x1ffffu             /* and more */
+#define GT_RULE_SIGNAL (GT_RULE_SPECIAL | 24) /* the caller is in the kernel's struct ucontext */
 /* See struct gt_cfi; bits 42..63: frame pointer - place of the CFA. */
 #define GT_RULE_REALIGNED (GT_RULE_SPECIAL | 32)
 /* aarch64: both are in their registers; bits 42..63: CFA - stack pointer. Only of use where a
  * signal interrupted, since a call overwrites the return address's register. */
 #define GT_RULE_LEAF (GT_RULE_SPECIAL | 40)
+#define GT_RULE_BAD (GT_RULE_SPECIAL | 48) /* damaged unwind data: there is no way on */
 #define GT_RULE_KIND(value) ((value)&0x3c)
 
 #define GT_RULE_CFA(value) ((value)&0x1ffff8)

@@ -104,7 +104,7 @@ static READS_STACK int step_signal(struct gt_stack *s, struct at *at)
 {
     const uint64_t *uc = (const uint64_t *)at->sp;
 
-    if ((s->stacks[0].hi - at->sp) / 8 < UC_WORDS || !uc[UC_PC] || uc[UC_PC] & GT_TRIE_EXACT ||
+    if ((s->stacks[0].hi - at->sp) / 8 < UC_WORDS || !uc[UC_PC] || GT_NO_ADDRESS(uc[UC_PC]) ||
         !gt_where_stack(s, uc[UC_SP]))
         return 0;
     *at = (struct at){uc[UC_PC] | GT_TRIE_EXACT, uc[UC_SP], uc[UC_FP], uc[UC_LR]};
@@ -151,13 +151,15 @@ static enum ending step_special(struct gt_stack *s, uint64_t *rule, struct at *a
 {
     if (*rule == GT_RULE_END)
         return WHOLE;
+    if (*rule == GT_RULE_BAD)
+        return BROKEN;
 #ifdef __aarch64__
-    if (*rule == GT_RULE_UNKNOWN && is_sigreturn(s, at->pc))
+    if (GT_RULE_KIND(*rule) == GT_RULE_UNKNOWN && is_sigreturn(s, at->pc))
         *rule = GT_RULE_SIGNAL;
     if (GT_RULE_KIND(*rule) == GT_RULE_LEAF)
         return step_leaf(s, *rule, at) ? MET : UNCOVERED;
 #endif
-    if (*rule == GT_RULE_UNKNOWN)
+    if (GT_RULE_KIND(*rule) == GT_RULE_UNKNOWN)
         return UNCOVERED;
     if (*rule == GT_RULE_SIGNAL)
         return step_signal(s, at) ? MET : BROKEN;

@@ -30,6 +30,9 @@ struct gt_regs {
                       .sp = (uint64_t)__builtin_dwarf_cfa(),                                       \
                       .fp = *(const uint64_t *)__builtin_frame_address(0)})
 
+/* Bits that no address has: in the trie they say what a node is (layout.h). */
+#define GT_NO_ADDRESS(pc) ((pc) & (GT_TRIE_EXACT | GT_TRIE_PYTHON | GT_TRIE_ENTRY))
+
 /* A stretch of memory: a stack, or code that no module holds. */
 struct gt_where {
     uint64_t lo, hi;

@@ -109,8 +109,18 @@ may_step(struct gt_stack *s, const struct gt_regs *r, int exact)
         return 0;
     hi = s->stacks[0].hi;
     gt_rules_find(r->pc + (uint64_t)exact, gt_rules_seed(), &rule);
+    if (GT_RULE_KIND(rule) == GT_RULE_UNKNOWN && GT_RULE_BASE(rule)) {
+        uint64_t size = GT_RULE_SIZE(rule);
+        if (unw.get_reg(s->cursor, (int)GT_RULE_BASE(rule) - 1, &base) ||
+            base - r->sp > hi - r->sp || size > hi - base)
+            return 0;
+        rule = GT_RULE_UNKNOWN;
+        base = r->sp;
+    }
     if (rule == GT_RULE_END)
         return 1;
+    if (rule == GT_RULE_BAD)
+        return 0;
     if (rule == GT_RULE_UNKNOWN)
         return gt_where_code(s, r->pc) &&
                (unw.is_signal_frame(s->cursor) <= 0 || hi - r->sp >= SIGNAL_FRAME);
@@ -143,6 +153,8 @@ static __attribute__((noinline)) uint32_t follow(struct gt_stack *s, const struc
             *bottom = GT_TRIE_ROOT;
             break;
         }
+        if (GT_NO_ADDRESS(r.pc))
+            break;
         started |= r.pc == at->pc && r.sp == at->sp;
         if (!started && r.sp > at->sp)
             break;

@@ -54,14 +54,18 @@ struct query {
 };
 #define QUERY _IOWR('f', 17, struct query)
 
-/* 1 and 0 as look, -1: not known this way. */
-static int ask(int fd, uint64_t address, int which, struct gt_where *out)
+/* 1 and 0 as look, -1: not known this way. A stack that grows is not: how far it may is told by the
+ * line before its own. */
+static int ask(struct reader *r, uint64_t address, int which, struct gt_where *out)
 {
-    struct query q = {.size = sizeof q, .address = address};
+    struct query q = {.size = sizeof q,
+                      .address = address,
+                      .name_bytes = (uint32_t)r->bytes,
+                      .name = (uint64_t)r->buf};
 
-    if (gt_sys(SYS_ioctl, fd, (long)QUERY, (long)&q, 0, 0, 0) < 0 || address < q.lo ||
-        address >= q.hi)
-        return -1; /* where a stack will grow to nothing is yet */
+    if (gt_sys(SYS_ioctl, r->fd, (long)QUERY, (long)&q, 0, 0, 0) < 0 || address < q.lo ||
+        address >= q.hi || (q.name_bytes && r->buf[0] == '[' && r->buf[1] == 's'))
+        return -1;
     *out = (struct gt_where){q.lo, q.hi};
     return q.access >> which & 1;
 }
@@ -76,7 +80,7 @@ static int look(struct gt_stack *s, uint64_t address, int which, struct gt_where
     r.fd = gt_sys_open("/proc/self/maps", O_RDONLY, 0);
     if (r.fd < 0)
         return 0;
-    found = ask(r.fd, address, which, out);
+    found = ask(&r, address, which, out);
     if (found >= 0) {
         gt_sys_close(r.fd);
         return found;

@@ -110,7 +110,7 @@ static const char *cold_at(struct gt_symbols *s, uint64_t address, uint64_t *sta
 {
     const struct gt_symbols_extra *known;
     const char *name = NULL;
-    uint64_t owner, of;
+    uint64_t owner, of = 0;
     s->cold.elf = &s->files.module;
     if (!gt_symbol_table_section_end(&s->table, address) ||
         !gt_symbols_cold(&s->cold, address, start, &owner))

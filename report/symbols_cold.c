@@ -1,5 +1,6 @@
 /* See symbols_cold.h. */
 #include "report/symbols_cold.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ static int read_table(struct gt_symbols_cold *c)
     if (c->read)
         return c->table != NULL;
     c->read = 1;
-    if (c->elf->machine != EM_X86_64 || !s || s->sh_size < HEADER ||
+    c->frames = gt_elf_section(c->elf, ".eh_frame");
+    if (c->elf->machine != EM_X86_64 || !s || !c->frames || s->sh_size < HEADER ||
         !(c->table = gt_elf_contents(c->elf, s, MAX_TABLE)))
         return 0;
     c->at = s->sh_addr;
@@ -44,16 +46,21 @@ static uint64_t nth(const struct gt_symbols_cold *c, uint32_t i, unsigned part)
     return c->at + (uint64_t)(int64_t)word(c->table + HEADER + PAIR * (size_t)i + part);
 }
 
-/* The bytes at an address, as far as the file has them in one section. */
-static int read_at(struct gt_elf *e, uint64_t address, void *to, size_t n)
+static int read_at(struct gt_elf *e, const Elf64_Shdr *s, uint64_t address, void *to, size_t n)
 {
-    for (uint32_t i = 1; i < e->section_count; i++) {
-        const Elf64_Shdr *s = &e->sections[i];
-        if (s->sh_flags & SHF_ALLOC && s->sh_type != SHT_NOBITS && address >= s->sh_addr &&
-            address - s->sh_addr < s->sh_size && n <= s->sh_size - (address - s->sh_addr))
-            return gt_elf_read(e, s->sh_offset + (address - s->sh_addr), to, n);
-    }
-    return -1;
+    if (address < s->sh_addr || address - s->sh_addr >= s->sh_size ||
+        n > s->sh_size - (address - s->sh_addr))
+        return -EIO;
+    return gt_elf_read(e, s->sh_offset + (address - s->sh_addr), to, n);
+}
+
+static int read_code(struct gt_elf *e, uint64_t address, void *to, size_t n)
+{
+    for (uint32_t i = 1; i < e->section_count; i++)
+        if (e->sections[i].sh_flags & SHF_EXECINSTR && e->sections[i].sh_type != SHT_NOBITS &&
+            !read_at(e, &e->sections[i], address, to, n))
+            return 0;
+    return -EIO;
 }
 
 /* The piece around the address: 0, or -1. */
@@ -72,7 +79,7 @@ static int piece(const struct gt_symbols_cold *c, uint64_t address, uint64_t *st
         return -1;
     *start = nth(c, low - 1, 0);
     uint64_t at = nth(c, low - 1, 4);
-    if (read_at(c->elf, at, entry, sizeof entry) ||
+    if (read_at(c->elf, c->frames, at, entry, sizeof entry) ||
         at + 8 + (uint64_t)(int64_t)word(entry + 8) != *start)
         return -1;
     *end = *start + (uint32_t)word(entry + 12);
@@ -127,7 +134,7 @@ int gt_symbols_cold(struct gt_symbols_cold *c, uint64_t address, uint64_t *start
         return 0;
     c->looked += end - *start;
     code = malloc(end - *start);
-    found = code && !read_at(c->elf, *start, code, end - *start) &&
+    found = code && !read_code(c->elf, *start, code, end - *start) &&
             most_jumped(c, code, *start, end, owner);
     free(code);
     return found;

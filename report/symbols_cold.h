@@ -11,9 +11,10 @@
 
 struct gt_symbols_cold {
     struct gt_elf *elf;
-    uint8_t *table; /* .eh_frame_hdr; NULL: not read yet, or unusable */
-    uint64_t at;    /* its address */
-    uint32_t count; /* entries */
+    uint8_t *table;           /* .eh_frame_hdr; NULL: not read yet, or unusable */
+    uint64_t at;              /* its address */
+    uint32_t count;           /* entries */
+    const Elf64_Shdr *frames; /* .eh_frame */
     int read;
     uint64_t looked; /* bytes of code so far */
 };

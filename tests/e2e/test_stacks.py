@@ -4,7 +4,9 @@ import json
 import os
 import platform
 import re
+import struct
 import sys
+from random import Random
 
 import pytest
 
@@ -162,6 +164,36 @@ def check_odd_stacks(report):
     assert len(rows["before the jump"]) == 5
     assert sum(count for _, _, count in rows["before the jump"]) == 90
     assert report["lost"]["stack_truncated"] == 3 and report["lost"]["stack_missing"] == 0
+
+
+def sections(elf, prefix):
+    """[(offset, bytes)] of the sections of an ELF file whose names begin so"""
+    table, = struct.unpack_from("<Q", elf, 40)
+    count, names = struct.unpack_from("<2H", elf, 60)
+    headers = [struct.unpack_from("<2I4Q", elf, table + 64 * i) for i in range(count)]
+    return [h[4:6] for h in headers if elf[headers[names][4] + h[0]:].startswith(prefix)]
+
+
+@pytest.mark.skipif(bool(SAN), reason="the sanitizers' own unwinders crash")
+def test_damaged_unwind_data(tmp_path):
+    """A program whose .eh_frame is damaged at random runs as well as without us: what can't be believed is
+    not believed, and libunwind, which would, is not asked."""
+    good = (APPS / "stacks_odd").read_bytes()
+    places = sections(good, b".eh_frame")
+    assert len(places) == 2
+    random = Random(1)
+    env = preload(GPUTALLY_WITH_STACK="native,ranges", GPUTALLY_FORMAT="none")
+    program = tmp_path / "damaged"
+    for n in range(60):
+        bad = bytearray(good)
+        for _ in range(random.choice([1, 4, 16, 64])):
+            offset, size = random.choice(places)
+            bad[offset + random.randrange(size)] = random.choice([0, 0xff, 0x0f, 0x16, random.randrange(256)])
+        program.write_bytes(bad)
+        program.chmod(0o755)
+        done = execute([program], env=env, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "done\n"), n
+        program.unlink()
 
 
 @pytest.mark.skipif(bool(SAN), reason="sanitizers take more of the stack")

@@ -216,15 +216,15 @@ static const struct odd {
     {"zR", {OFFSET(SP, 3)}, 2, GT_CFI_OTHER}, /* the stack pointer is elsewhere */
     {"zR", {DEF_CFA_REGISTER, FP, DEF_CFA_OFFSET, 16, OFFSET(FP, 5)}, 6, GT_CFI_OTHER},
     {"zR", {OFFSET(RA, 3)}, 2, GT_CFI_OTHER}, /* these two: below the frame */
-    {"zR", {RESTORE}, 1, GT_CFI_OTHER},       /* of nothing */
-    {"zR", {REMEMBER, REMEMBER, REMEMBER, REMEMBER, REMEMBER}, 5, GT_CFI_OTHER},
-    {"zR", {0x3f}, 1, GT_CFI_OTHER},                 /* unknown */
-    {"zR", {0x01, 0, 0, 0, 0}, 5, GT_CFI_OTHER},     /* set_loc */
-    {"zR", {DEF_CFA_OFFSET, 0x80}, 2, GT_CFI_OTHER}, /* ends in a number */
-    {"zR", {0x0f, 0x7f}, 2, GT_CFI_OTHER},           /* longer than there is */
-    {"zX", {0}, 1, GT_CFI_NONE},
-    {"eh", {0}, 1, GT_CFI_NONE},
-    {"zRRRRRRRRR", {0}, 1, GT_CFI_NONE},
+    {"zR", {RESTORE}, 1, GT_CFI_BAD},         /* of nothing */
+    {"zR", {REMEMBER, REMEMBER, REMEMBER, REMEMBER, REMEMBER}, 5, GT_CFI_BAD},
+    {"zR", {0x3f}, 1, GT_CFI_BAD},                 /* unknown */
+    {"zR", {0x01, 0, 0, 0, 0}, 5, GT_CFI_BAD},     /* set_loc */
+    {"zR", {DEF_CFA_OFFSET, 0x80}, 2, GT_CFI_BAD}, /* ends in a number */
+    {"zR", {0x0f, 0x7f}, 2, GT_CFI_BAD},           /* longer than there is */
+    {"zX", {0}, 1, GT_CFI_BAD},
+    {"eh", {0}, 1, GT_CFI_BAD},
+    {"zRRRRRRRRR", {0}, 1, GT_CFI_BAD},
 };
 
 START_TEST(odd_program)
@@ -282,7 +282,7 @@ START_TEST(damaged)
     uint8_t *copy = area + 4096 + pages - bytes;
     mprotect(area + 4096, pages, PROT_READ | PROT_WRITE);
     size_t hdr = (size_t)(real.hdr - lo);
-    unsigned kinds[4] = {0};
+    unsigned kinds[GT_CFI_BAD + 1] = {0};
     /* addresses that the copy's table covers: the code moves with the data */
     uintptr_t moved = (uintptr_t)&main - (uintptr_t)lo + (uintptr_t)copy;
     for (int i = 0; i < 30000; i++) {
@@ -300,7 +300,7 @@ START_TEST(damaged)
         if (rnd(30) == 0)
             m.span[0].hi = copy + hdr + rnd((unsigned)(bytes - hdr));
         gt_cfi_find(&m, moved + rnd(4000) - 2000, &c);
-        ck_assert_int_le(c.kind, GT_CFI_END);
+        ck_assert_int_le(c.kind, GT_CFI_BAD);
         kinds[c.kind]++;
         if (c.kind == GT_CFI_SIMPLE) {
             ck_assert_uint_le(c.cfa_off, 2 << 20);
@@ -309,7 +309,8 @@ START_TEST(damaged)
     }
     /* most damage is elsewhere: both ways were gone */
     ck_assert_uint_gt(kinds[GT_CFI_SIMPLE], 1000);
-    ck_assert_uint_gt(kinds[GT_CFI_NONE] + kinds[GT_CFI_OTHER], 1000);
+    ck_assert_uint_gt(kinds[GT_CFI_NONE] + kinds[GT_CFI_OTHER] + kinds[GT_CFI_BAD], 1000);
+    ck_assert_uint_gt(kinds[GT_CFI_BAD], 300);
 }
 END_TEST
 

@@ -11,10 +11,10 @@
 static __thread uint32_t lines[8];
 static __thread unsigned walks;
 
-static uint32_t walk(void *state, struct gt_trie *trie)
+static uint32_t walk(void *state, struct gt_trie *trie, int *truncated)
 {
     uint32_t id = GT_TRIE_ROOT;
-    (void)state;
+    (void)state, (void)truncated;
     walks++;
     for (const uint32_t *l = lines; *l; l++)
         id = gt_trie_child(trie, id, GT_TRIE_PYTHON_PC(77, *l));
@@ -461,10 +461,10 @@ START_TEST(on_another_thread)
 END_TEST
 
 /* Deeper than what is taken over at once: the inner frames stay. */
-static uint32_t deep_walk(void *state, struct gt_trie *trie)
+static uint32_t deep_walk(void *state, struct gt_trie *trie, int *truncated)
 {
     uint32_t id = GT_TRIE_ROOT;
-    (void)state;
+    (void)state, (void)truncated;
     for (uint32_t i = 1; i <= 2000; i++)
         id = gt_trie_child(trie, id, GT_TRIE_PYTHON_PC(77, i));
     return id;

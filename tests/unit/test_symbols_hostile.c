@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+static struct nm nm;
 static uint8_t *whole;
 static size_t whole_bytes;
 static uint64_t asked[64];
@@ -13,7 +14,6 @@ static unsigned long named, opened;
 
 static void load(const char *path)
 {
-    static struct nm nm;
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ck_assert_int_eq(fstat(fd, &st), 0);
@@ -38,7 +38,7 @@ static void ask(int memory, size_t bytes, int lines)
     struct gt_symbol found;
     struct gt_symbols *s;
     const struct gt_line *at;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), memory);
     ck_assert_int_eq(ftruncate(memory, (off_t)bytes), 0);
     ck_assert_int_eq(pwrite(memory, whole, bytes, 0), (long)bytes);
     s = gt_symbols_open(&of, NULL);
@@ -99,6 +99,47 @@ START_TEST(bits_turned)
             whole[at[k]] = kept[k];
     }
     ck_assert_uint_gt(named, 10000);
+    close(fd);
+    free(whole);
+}
+END_TEST
+
+/* Unwind data, by which cold parts are found, with words at extremes; and the code. */
+START_TEST(unwind_data)
+{
+    static const uint32_t odd[] = {0,          1,          0x7fffffff, 0x80000000,
+                                   UINT32_MAX, 0xffffff00, 0xe9e9e9e9};
+    int fd = memory_file();
+    struct nm_line *cold = NULL;
+    load(symbol_file("noid/gcc.so"));
+    for (int i = 0; i < nm.count; i++)
+        if (!strcmp(nm.lines[i].linkage, "part_split.cold"))
+            cold = &nm.lines[i];
+#ifdef __x86_64__
+    ck_assert_ptr_nonnull(cold);
+#endif
+    for (int i = 0; i < 64 && cold; i++)
+        asked[i] = cold->start + (uint64_t)i % cold->size;
+    Elf64_Ehdr *h = (Elf64_Ehdr *)whole;
+    const Elf64_Shdr *s = (const Elf64_Shdr *)(whole + h->e_shoff);
+    const char *names = (const char *)whole + s[h->e_shstrndx].sh_offset;
+    for (unsigned i = 1; i < h->e_shnum; i++) {
+        uint8_t *bytes = whole + s[i].sh_offset;
+        if (strncmp(names + s[i].sh_name, ".eh_frame", 9) && strcmp(names + s[i].sh_name, ".text"))
+            continue;
+        for (size_t at = 0; at + 4 <= s[i].sh_size; at += 4)
+            for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
+                uint8_t kept[4];
+                memcpy(kept, bytes + at, 4);
+                memcpy(bytes + at, &odd[k], 4);
+                if (k == (at / 4) % (sizeof odd / sizeof *odd) || at < 16)
+                    ask(fd, whole_bytes, 0);
+                memcpy(bytes + at, kept, 4);
+            }
+    }
+#ifdef __x86_64__
+    ck_assert_uint_gt(named, 10000);
+#endif
     close(fd);
     free(whole);
 }
@@ -282,6 +323,7 @@ int main(void)
     tcase_add_loop_test(t, cut_off, 0, 2);
     tcase_add_loop_test(t, bits_turned, 0, 2);
     tcase_add_loop_test(t, fields_at_extremes, 0, 2);
+    tcase_add_test(t, unwind_data);
     tcase_add_test(t, lines_bits_turned);
     tcase_add_test(t, overlapping);
     tcase_add_test(t, one_address);

@@ -2,6 +2,7 @@
  * is in a ring; whoever comes next asks for the oldest few, one thread at a time. */
 #include "cuda_events.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,9 +62,10 @@ struct waiting {
     char name[64]; /* of what is no kernel */
 };
 
-/* Of the thread that holds `busy`. */
-static atomic_flag busy = ATOMIC_FLAG_INIT;
+/* Who counts, by the address of its errno; NULL: nobody. The rest is that thread's. */
+static _Atomic(const int *) busy;
 static uint32_t generation; /* of the session that the driver was started in */
+static pid_t owner;         /* its process */
 static _Atomic(void *) memory;
 static struct waiting *ring; /* WAITING of them */
 static uint32_t first, count;
@@ -73,15 +75,22 @@ static struct context {
     CUevent events[KEPT];
 } contexts[CONTEXTS];
 
+static int try_enter(void)
+{
+    const int *nobody = NULL;
+    return atomic_compare_exchange_strong_explicit(&busy, &nobody, &errno, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
 static void enter(void)
 {
-    while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+    while (!try_enter())
         ;
 }
 
 static void leave(void)
 {
-    atomic_flag_clear_explicit(&busy, memory_order_release);
+    atomic_store_explicit(&busy, NULL, memory_order_release);
 }
 
 /* ---- events ---- */
@@ -271,15 +280,14 @@ static int settle(struct waiting *w)
  * the next: it goes to the back. */
 void gt_cuda_events_collect(int last)
 {
-    if (!atomic_load_explicit(&gt_cuda_events, memory_order_relaxed))
+    /* in the child of a fork the events are the parent's, and so may `busy` be */
+    if (!atomic_load_explicit(&gt_cuda_events, memory_order_relaxed) || getpid() != owner)
         return;
-    unsigned mode = relaxed();
     if (last)
         enter();
-    else if (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
-        as_before(mode);
+    else if (!try_enter())
         return;
-    }
+    unsigned mode = relaxed();
     uint32_t n = last || count < LOOK_AT ? count : LOOK_AT;
     for (; n > 0 && ring; n--) {
         struct waiting w = ring[first];
@@ -288,15 +296,15 @@ void gt_cuda_events_collect(int last)
         if (!settle(&w))
             ring[(first + count++) % WAITING] = w;
     }
-    leave();
     as_before(mode);
+    leave();
 }
 
-static pid_t owner;
-
+/* From a handler that came in the middle of a call, or of a collect on its way in: what waits stays
+ * unfinished. */
 static void at_exit(void)
 {
-    if (getpid() == owner) /* the events are the parent's in the child of a fork */
+    if (!gt_cuda_in_call() && atomic_load_explicit(&busy, memory_order_relaxed) != &errno)
         gt_cuda_events_collect(1);
 }
 

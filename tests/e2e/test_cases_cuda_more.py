@@ -1,5 +1,6 @@
 """More of the list of public bug reports on the simulated GPU, where no nvcc is needed: 12, 14, 15, 16, 17, 26, 27, 28
 and 38, each with times from CUPTI and from pairs of events."""
+import json
 import os
 import signal
 import subprocess
@@ -205,3 +206,19 @@ def test_38_what_the_driver_refuses(replay, clock):
         assert got["cuMemAlloc"]["count"] == 3 and got["cuMemAlloc"]["failed"] == 2
         assert got["cuLaunchKernel"]["failed"] == got["cuLaunchKernel"]["count"] == 3
         assert got["cuMemcpyHtoD"]["bytes"] == 0 and got["cuMemcpyHtoD"]["failed"] == 1 and kernels(report) == {}
+
+
+@pytest.mark.parametrize("what, text", [
+    ("unattributed", "activities of devices belong to no known launch (unattributed)"),
+    ("device_records", "records of devices' activities were lost"),
+    ("unfinished", "launches without a time: the process ended before their ends were seen (unfinished)")])
+def test_14_what_devices_did_unseen_is_in_the_table(line, tmp_path, what, text):
+    """Each table says so of each kind, and nothing where there is none."""
+    command, env = line("worker", "cupti", GPUTALLY_OUTPUT="x", GPUTALLY_FORMAT="json")
+    go("run", command, env, tmp_path)
+    report = load_report(tmp_path / "x.json")
+    assert text not in tool("report", "x.json", cwd=tmp_path).stdout
+    for lost in (report["lost"], *(p["lost"] for p in report["processes"] if "lost" in p)):
+        lost[what] = 12
+    (tmp_path / "x.json").write_text(json.dumps(report))
+    assert f"\n12 {text}\n" in tool("report", "x.json", cwd=tmp_path).stdout

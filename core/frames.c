@@ -366,6 +366,12 @@ int gt_frame_has(const struct gt_thread *t, uint32_t group, uint64_t token)
     return 0;
 }
 
+int gt_call_open(uint32_t group)
+{
+    const struct gt_thread *t = gt_self;
+    return t->generation && t->generation == gt_session.generation && gt_frame_has(t, group, 0);
+}
+
 void gt_frame_cut(struct gt_thread *t, uint64_t tick)
 {
     uint32_t depth = depth_of(t), first = depth;

@@ -69,6 +69,8 @@ int gt_push_call(gt_tag tag, const char *name);
 int gt_pop_call(uint32_t group, uint64_t bytes, int failed);
 /* Likewise of one that computed: a call opened by gt_push_attr with the stack GT_STACK_BOTH. */
 int gt_pop_product(uint32_t group, uint64_t flops, int failed);
+/* 1 while a call of that group is open on this thread, counted or not. A signal handler may ask. */
+int gt_call_open(uint32_t group);
 
 /* Opens a range that may end on any thread. Returns its id, 0 if it could not be kept. */
 uint64_t gt_start(gt_tag tag, const struct gt_attr *a);

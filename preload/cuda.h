@@ -96,6 +96,9 @@ void gt_cuda_learn(const struct gt_cuda_api *api, size_t i, void *fn) GT_CUDA_HI
 #define GT_CUDA_OFF INT32_MIN
 int gt_cuda_begin(const struct gt_cuda_info *info) GT_CUDA_HIDDEN;
 unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes) GT_CUDA_HIDDEN;
+/* 1 inside such a call: a signal handler that ends the process came in the middle of it. The driver
+ * and CUPTI may hold locks then that this thread will never give back. */
+int gt_cuda_in_call(void) GT_CUDA_HIDDEN;
 
 /* A stream began (1) or ended (-1) to be captured into a graph; how many are being captured now. */
 void gt_cuda_capture(int change) GT_CUDA_HIDDEN;

@@ -89,6 +89,11 @@ unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes)
     return result;
 }
 
+int gt_cuda_in_call(void)
+{
+    return gt_call_open(GT_TAG_GROUP(TAG));
+}
+
 /* ---- captures ---- */
 
 static atomic_int captures;

@@ -2,6 +2,7 @@
  * is in a ring; whoever comes next asks for the oldest few, one thread at a time. */
 #include "cuda_events.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -64,10 +65,10 @@ struct waiting {
     char name[64]; /* of what is no kernel */
 };
 
-/* Of the thread that holds `busy`. */
-static atomic_flag busy = ATOMIC_FLAG_INIT;
-static pid_t
-    owner; /* the process that started the driver: in a fork's child all this is its parent's */
+/* Who counts, by the address of its errno; NULL: nobody. The rest is that thread's. */
+static _Atomic(const int *) busy;
+/* the process that started the driver: in a fork's child all this is its parent's */
+static pid_t owner;
 static _Atomic(void *) memory;
 static struct waiting *ring; /* WAITING of them */
 static uint32_t first, count;
@@ -77,9 +78,16 @@ static struct context {
     CUevent events[KEPT];
 } contexts[CONTEXTS];
 
+static int try_enter(void)
+{
+    const int *nobody = NULL;
+    return atomic_compare_exchange_strong_explicit(&busy, &nobody, &errno, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
 static void enter(void)
 {
-    while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+    while (!try_enter())
         ;
 }
 
@@ -92,7 +100,7 @@ static int is_mine(void)
 
 static void leave(void)
 {
-    atomic_flag_clear_explicit(&busy, memory_order_release);
+    atomic_store_explicit(&busy, NULL, memory_order_release);
 }
 
 /* ---- events ---- */
@@ -290,13 +298,11 @@ void gt_cuda_events_collect(int last)
 {
     if (!atomic_load_explicit(&gt_cuda_events, memory_order_relaxed) || !is_mine())
         return;
-    unsigned mode = relaxed();
     if (last)
         enter();
-    else if (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
-        as_before(mode);
+    else if (!try_enter())
         return;
-    }
+    unsigned mode = relaxed();
     uint32_t n = last || count < LOOK_AT ? count : LOOK_AT, running = 0;
     for (; n > 0 && ring && (last || running < RUNNING); n--) {
         struct waiting w = ring[first];
@@ -307,8 +313,8 @@ void gt_cuda_events_collect(int last)
             running++;
         }
     }
-    leave();
     as_before(mode);
+    leave();
 }
 
 /* The call will wait for what its context still runs, so nearly all has ended within the limit.
@@ -338,9 +344,11 @@ void gt_cuda_events_let_go(void)
     as_before(mode);
 }
 
+/* From a handler that came in the middle of a call, or of a collect on its way in: what waits stays
+ * unfinished. */
 static void at_exit(void)
 {
-    if (getpid() == owner) /* the events are the parent's in the child of a fork */
+    if (!gt_cuda_in_call() && atomic_load_explicit(&busy, memory_order_relaxed) != &errno)
         gt_cuda_events_collect(1);
 }
 

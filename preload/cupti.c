@@ -267,9 +267,10 @@ int gt_cupti_enable(void)
 /* In the child of a fork CUPTI is the parent's. */
 static pid_t owner;
 
+/* What is not taken counts as unfinished. */
 static void at_exit(void)
 {
-    if (getpid() == owner)
+    if (getpid() == owner && !gt_cuda_in_call())
         gt_cupti_end();
 }
 

@@ -438,6 +438,19 @@ static void note_stacks(const int64_t *lost, struct gt_sink *s)
          "stacks could not be followed to their ends (cut)");
 }
 
+/* Why the times of devices may be less than what ran there. */
+static void note_devices(const int64_t *lost, struct gt_sink *s)
+{
+    note(s, lost[GT_LOST_INDEX_unattributed],
+         "activity of a device belongs to no known launch (unattributed)",
+         "activities of devices belong to no known launch (unattributed)");
+    note(s, lost[GT_LOST_INDEX_device_records], "record of a device's activity was lost",
+         "records of devices' activities were lost");
+    note(s, lost[GT_LOST_INDEX_unfinished],
+         "launch without a time: the process ended before its end was seen (unfinished)",
+         "launches without a time: the process ended before their ends were seen (unfinished)");
+}
+
 /* What the table can't say; nothing when all is well. */
 static void notes(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
 {
@@ -486,6 +499,7 @@ static void notes(const struct gt_model *m, const struct gt_write_options *o, st
     note(s, lost[GT_LOST_INDEX_torn],
          "row torn: the process was killed in the middle of its update",
          "rows torn: the process was killed in the middle of their update");
+    note_devices(lost, s);
     if (o->group_by & GT_BY_STACK) {
         note_stacks(lost, s);
         note_names(m, s);

@@ -146,14 +146,15 @@ int main(void)
 
 
 @WAYS
-def test_16_fork_while_threads_take_the_long_ways(tmp_path, way):
+@pytest.mark.parametrize("stacks", ["1", "ranges"])
+def test_16_fork_while_threads_take_the_long_ways(tmp_path, way, stacks):
     """The threads make names, domains, slots and ids all the time, so a child that waited for any of them, or
     found a list half linked, would not end or not say what it did. The names may use up the memory, and then
     three threads at once may come that had no slot before: they leave room for these."""
     program = compile_c(tmp_path, "storm", STORM, "-ldl", "-pthread")
     folder = tmp_path / "out"
     folder.mkdir()
-    done = go(way, [program], folder, GPUTALLY_FORMAT="json", GPUTALLY_MEMORY="24M")
+    done = go(way, [program], folder, GPUTALLY_FORMAT="json", GPUTALLY_MEMORY="24M", GPUTALLY_WITH_STACK=stacks)
     assert done.returncode == 0, done.stderr
     rounds, ranges = map(int, done.stdout.split())
     (parent,) = [r for r in reports(folder) if "short lived" in counts(r)]
@@ -224,6 +225,47 @@ def test_34_deeper_than_we_follow(tmp_path, way):
             assert shown.stdout == (tmp_path / "x.json").read_text()
         if format == "tree":
             assert len(shown.stdout.splitlines()) >= 65536
+
+
+RECURSION = """
+#include "gputally.h"
+#include <stdlib.h>
+__attribute__((noinline)) static int deeper(int n)
+{
+    int r;
+    gputally_range_push(n % 2 ? "odd" : "even");
+    r = n > 1 ? deeper(n - 1) + 1 : 1;
+    gputally_range_pop();
+    return r;
+}
+int main(int argc, char **argv)
+{
+    return argc > 1 && deeper(atoi(argv[1])) == atoi(argv[1]) ? 0 : 1;
+}
+"""
+
+
+@WAYS
+def test_34_ten_thousand_nested_with_stacks(tmp_path, way):
+    """Each range is called from one frame further in. Stacks keep their inner frames, and say so."""
+    program = compile_c(tmp_path, "recursion", RECURSION, "-ldl")
+    done = go(way, [program, "10000"], tmp_path, GPUTALLY_OUTPUT="x", GPUTALLY_WITH_STACK="ranges")
+    assert done.returncode == 0, done.stderr
+    report = load_report(tmp_path / "x.json")
+    assert counts(report) == {"even": 5000, "odd": 5000}
+    lost = {k: n for k, n in report["lost"].items() if n}
+    assert set(lost) == {"stack_truncated"} and 9000 < lost["stack_truncated"] < 10000
+    if SAN or way == "plain":
+        return  # a sanitizer's frames are larger; the same report again
+    for format, *options in (("json",), ("csv",), ("tvm",), ("tvm-csv",), ("tvm-table",), ("folded",), ("table", "-g", "stack:64")):
+        shown = execute(["sh", "-c", 'ulimit -s 128; exec "$@"', "sh", GPUTALLY, "report", "-f", format, *options, "x.json"],
+                        cwd=tmp_path)
+        assert (shown.returncode, shown.stderr) == (0, ""), format
+        if format == "json":
+            assert shown.stdout == (tmp_path / "x.json").read_text()
+        if format == "table":
+            assert f"{lost['stack_truncated']} stacks had more frames than are kept" in shown.stdout
+            assert "deeper" in shown.stdout
 
 
 TROUBLE = {

@@ -73,8 +73,9 @@ def test_main_leaves_first(way, tmp_path):
 
 
 @WAYS
-def test_many_threads(way, tmp_path):
-    both(way, "many_threads", tmp_path, 7)
+@pytest.mark.parametrize("stacks", ["1", "ranges"])
+def test_many_threads(way, stacks, tmp_path):
+    both(way, "many_threads", tmp_path, 7, {"WITH_STACK": stacks})
     r = report(tmp_path)
     assert r.counts == {"short": 4000, "never closed": 2000}
     assert r.lost == {"left_open": 2000} and r.open == []
@@ -141,13 +142,14 @@ def test_vfork_child_calls_exit(tmp_path, sessions):
 
 
 @WAYS
+@pytest.mark.parametrize("stacks", ["1", "ranges"])
 @pytest.mark.parametrize("mode", ["handler", "early_handler"])
-def test_exit_from_a_handler(way, mode, tmp_path):
-    """The timer finds the thread inside a hook, inside malloc, or while the session is made."""
+def test_exit_from_a_handler(way, mode, stacks, tmp_path):
+    """The timer finds the thread inside a hook, inside malloc, while the session is made, or while it takes a stack."""
     without = bare([app("life_exit"), mode], tmp_path)
     assert without.status == 7
     for _ in range(50):
-        done = way([app("life_exit"), mode], tmp_path, {"FORMAT": "json"})
+        done = way([app("life_exit"), mode], tmp_path, {"FORMAT": "json", "WITH_STACK": stacks})
         assert done.status == 7, done.err
         found = reports(tmp_path)
         assert len(found) <= 1

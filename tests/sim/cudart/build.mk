@@ -73,6 +73,9 @@ $(B)/sim/apps/cases: tests/sim/cuda_apps/cases.cpp $(B)/sim/apps/cases_plugin.so
 $(B)/sim/apps/cases_plugin.so: tests/sim/cuda_apps/cases_plugin.c $(B)/sim/libcuda.so.1
 	@mkdir -p $(@D)
 	$(call say,SIM)$(CC) $(SIM_CFLAGS) -shared -o $@ $< -L$(B)/sim -l:libcuda.so.1
+$(B)/sim/apps/ends: tests/sim/cuda_apps/ends.c $(B)/sim/libcuda.so.1 $(B)/sim/demo/train.cubin $(B)/sim/demo/kernels.so
+	@mkdir -p $(@D)
+	$(call say,SIM)$(CC) $(SIM_CFLAGS) -Iinclude -o $@ $< -L$(B)/sim -l:libcuda.so.1 -pthread -ldl
 # a client of the driver with an image of nvcc's
 $(B)/sim/apps/driver: tests/sim/cuda_apps/driver.c $(B)/sim/libcuda.so.1
 	@mkdir -p $(@D)
@@ -106,4 +109,4 @@ $(B)/sim/apps/%: tests/sim/cuda_apps/%.cu tests/sim/cuda_apps/app.h
 
 .PHONY: sim-apps
 apps: $(if $(SAN),,sim-apps)
-sim-apps: sim $(B)/sim/apps/cases $(if $(NVCC),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad $(B)/sim/apps/driver $(B)/sim/apps/saxpy.cubin $(CUDA_CLIENTS:%=$(B)/sim/apps/%) $(B)/sim/apps/cuda_peer $(addprefix $(B)/sim/apps/cuda_kernels.,so cubin fatbin))
+sim-apps: sim $(B)/sim/apps/cases $(B)/sim/apps/ends $(if $(NVCC),$(CUDA_APPS:%=$(B)/sim/apps/%) $(B)/sim/apps/kernels.so $(B)/sim/apps/cupti_bad $(B)/sim/apps/driver $(B)/sim/apps/saxpy.cubin $(CUDA_CLIENTS:%=$(B)/sim/apps/%) $(B)/sim/apps/cuda_peer $(addprefix $(B)/sim/apps/cuda_kernels.,so cubin fatbin))

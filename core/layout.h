@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define GT_MAGIC "GPUTALLY"
-#define GT_LAYOUT_VERSION 3u
+#define GT_LAYOUT_VERSION 4u
 
 /* Offset in the file divided by GT_ALIGN; 0 means "none" (the header lies there). */
 typedef uint32_t gt_ref;

@@ -101,6 +101,18 @@ struct gt_origin gt_origin_get(enum gt_source source, uint32_t id)
     return o;
 }
 
+int gt_origin_flags(enum gt_source source, uint32_t id)
+{
+    struct known *k = origin_at(source, id);
+    uint64_t key = (uint64_t)source << 32 | id;
+    if (!k || atomic_load_explicit(&k->key, memory_order_acquire) != key)
+        return -1;
+    uint64_t generation = atomic_load_explicit(&k->generation, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&k->key, memory_order_relaxed) == key ? (int)(generation >> 32)
+                                                                      : -1;
+}
+
 /* ---- counting ---- */
 
 /* Of the thread that holds the lock. */

@@ -31,6 +31,8 @@ struct gt_origin gt_origin_here(void);
  * latest 65,536 are kept; one that is no longer there is nobody's. */
 void gt_origin_put(enum gt_source source, uint32_t id, const struct gt_origin *o);
 struct gt_origin gt_origin_get(enum gt_source source, uint32_t id);
+/* Its flags, without having looked for it; -1: it is not known. */
+int gt_origin_flags(enum gt_source source, uint32_t id);
 
 /* One more (1) or less (-1) launch is waiting for its activity, of those that no id is put for. */
 void gt_device_waits(int change);

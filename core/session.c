@@ -301,6 +301,18 @@ void *gt_private_alloc(size_t bytes)
     return b + 1;
 }
 
+void *gt_private_lasting(size_t bytes)
+{
+    void *p;
+    bytes = (bytes + GT_PAGE - 1) / GT_PAGE * GT_PAGE;
+    if (!take((int64_t)bytes))
+        return NULL;
+    p = gt_sys_mmap(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (!p)
+        tell_full();
+    return p;
+}
+
 int gt_session_roomy(size_t bytes)
 {
     uint64_t used = atomic_load_explicit(&gt_session.header->used_bytes, memory_order_relaxed);

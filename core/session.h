@@ -43,6 +43,8 @@ void *gt_session_alloc(size_t bytes, gt_ref *ref);
 /* Zeroed private memory on the same budget, 64-aligned, for what readers need not see; whole pages
  * less 64 bytes. Any thread. */
 void *gt_private_alloc(size_t bytes);
+/* The same for what somebody else may go on using in the child of a fork: it stays there. */
+void *gt_private_lasting(size_t bytes);
 /* In the child of a fork: takes what the parent had allocated off the books and returns it, to be
  * given back with gt_private_free once nobody looks at it any more; `but` is the start of one
  * allocation to keep, or NULL. */

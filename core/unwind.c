@@ -132,14 +132,35 @@ static int step_leaf(struct gt_stack *s, uint64_t rule, struct at *at)
 }
 #endif
 
+/* A word of the stack has led further than frames as a rule are long. A smaller stack may lie now
+ * where this one was looked up, with nothing behind it: it is looked up again, once in a walk. */
+enum { FAR = 4096 };
+static __attribute__((noinline)) int still_there(struct gt_stack *s, uint64_t sp)
+{
+    if (s->again)
+        return 1;
+    s->again = 1;
+    return gt_where_again(s, sp);
+}
+
 /* The caller of a function that aligned its stack. */
-static READS_STACK int step_realigned(const struct gt_stack *s, uint64_t rule, struct at *at)
+static READS_STACK int step_realigned(struct gt_stack *s, uint64_t rule, struct at *at)
 {
     uint64_t where = at->fp - GT_RULE_FP(rule), hi = s->stacks[0].hi, sp = at->sp, cfa;
 
+    if (at->fp - sp > FAR) {
+        if (!still_there(s, sp))
+            return 0;
+        hi = s->stacks[0].hi;
+    }
     if (where - sp > hi - sp || at->fp - sp > hi - sp || hi - at->fp < 16)
         return 0;
     cfa = *(const uint64_t *)where;
+    if (cfa - sp > FAR) {
+        if (!still_there(s, sp))
+            return 0;
+        hi = s->stacks[0].hi;
+    }
     if (cfa - at->fp < 16 || cfa - at->fp > hi - at->fp)
         return 0;
     *at = (struct at){*(const uint64_t *)(cfa - 8), cfa, *(const uint64_t *)at->fp, 0};
@@ -178,6 +199,7 @@ static READS_STACK enum ending walk(struct gt_stack *s, const struct gt_regs *fr
     enum ending e;
 
     w->steps = w->met = 0;
+    s->again = 0;
     if (unlikely(at.sp - s->stacks[0].lo >= s->stacks[0].hi - s->stacks[0].lo) &&
         !gt_where_stack(s, at.sp))
         return NOWHERE;
@@ -225,6 +247,14 @@ static READS_STACK enum ending walk(struct gt_stack *s, const struct gt_regs *fr
                 continue;
             }
             base = at.fp;
+            if (unlikely(base - at.sp > FAR)) {
+                e = BROKEN;
+                if (!still_there(s, at.sp)) {
+                    step++;
+                    break;
+                }
+                hi = s->stacks[0].hi;
+            }
         }
         uint64_t cfa = base + GT_RULE_CFA(value), saved = GT_RULE_FP(value);
         e = BROKEN;

@@ -164,8 +164,12 @@ static __attribute__((noinline)) uint32_t follow(struct gt_stack *s, const struc
         }
         if (started)
             s->steps[n++].pc = r.pc | (exact ? GT_TRIE_EXACT : 0);
-        if (started && !may_step(s, &r, exact))
+        if (started && !may_step(s, &r, exact)) {
+            /* where there is no unwind data it guesses, and a guess that is no code is no frame */
+            if (n > 1 && !gt_where_code(s, r.pc))
+                n--;
             break;
+        }
         exact = unw.is_signal_frame(s->cursor) > 0;
         more = unw.step(s->cursor);
     }
@@ -179,7 +183,7 @@ uint32_t gt_unwind_fallback(struct gt_stack *s, const struct gt_regs *at, uint32
             atomic_store_explicit(&gt_unwind_wanted, 1, memory_order_relaxed);
         return 0;
     }
-    if (!has_room(s))
+    if (!has_room(s) || !gt_where_stack(s, at->sp) || !gt_where_again(s, at->sp))
         return 0;
     s->count = 0; /* the cursor takes the kept frames' place */
     s->fallbacks++;

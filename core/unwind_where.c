@@ -147,6 +147,19 @@ int gt_where_stack(struct gt_stack *s, uint64_t sp)
     return find(s, s->stacks, sizeof s->stacks / sizeof *s->stacks, sp, 1 /* written */);
 }
 
+int gt_where_again(struct gt_stack *s, uint64_t sp)
+{
+    struct reader r = {.buf = s->maps, .bytes = sizeof s->maps};
+    int found;
+
+    r.fd = gt_sys_open("/proc/self/maps", O_RDONLY, 0);
+    if (r.fd < 0)
+        return 1;
+    found = ask(&r, sp, 1 /* written */, &s->stacks[0]);
+    gt_sys_close(r.fd);
+    return found;
+}
+
 void gt_where_forget(struct gt_stack *s, uint64_t sp)
 {
     for (unsigned i = 0; i < sizeof s->stacks / sizeof *s->stacks; i++)

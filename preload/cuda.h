@@ -15,6 +15,7 @@
 #include "abi/cuda.h"
 #include "core/memory.h"
 #include "cuda_events.h"
+#include "cupti.h"
 #include "hook.h"
 #include "torch.h" /* gt_torch_opened */
 
@@ -99,9 +100,16 @@ unsigned gt_cuda_end(int begun, unsigned result, uint64_t bytes) GT_CUDA_HIDDEN;
 /* A stream began (1) or ended (-1) to be captured into a graph; how many are being captured now. */
 void gt_cuda_capture(int change) GT_CUDA_HIDDEN;
 int gt_cuda_captures(void) GT_CUDA_HIDDEN;
+/* 1: what is done in `stream` now becomes part of a graph. */
+int gt_cuda_captured(CUstream stream) GT_CUDA_HIDDEN;
 
 /* The program says when to record (cudaProfilerStart and Stop). */
 void gt_cuda_profiler(int start) GT_CUDA_HIDDEN;
+
+/* Not 0 while we ask the driver something of our own: a program that uses CUPTI is not to see it.
+ */
+extern __thread unsigned char gt_cuda_asking GT_CUDA_HIDDEN
+    __attribute__((tls_model("initial-exec")));
 
 /* ---- cuda_proc.c ---- */
 
@@ -125,11 +133,12 @@ const char *gt_cuda_name_of(const void *handle) GT_CUDA_HIDDEN;
 
 /* ---- cuda_memory.c ---- */
 
-/* The driver gave memory of a device (or of the host, which is not followed). */
-void gt_cuda_allocated(const struct gt_cuda_info *info, uint64_t address,
+/* The driver gave memory of a device (or of the host, which is not followed). `stream` of those
+ * that have one, else GT_CUDA_UNTIMED. */
+void gt_cuda_allocated(const struct gt_cuda_info *info, CUstream stream, uint64_t address,
                        uint64_t bytes) GT_CUDA_HIDDEN;
 /* The program is about to give it back; gt_memory_freed must follow. */
-struct gt_memory_block gt_cuda_freeing(int begun, const struct gt_cuda_info *info,
+struct gt_memory_block gt_cuda_freeing(int begun, const struct gt_cuda_info *info, CUstream stream,
                                        uint64_t address) GT_CUDA_HIDDEN;
 
 /* ---- cuda_context.c ---- */
@@ -163,9 +172,16 @@ uint64_t gt_cuda_array_format_bytes(uint64_t elements, unsigned format,
     gt_cuda_array_format_bytes((uint64_t)(a)->Width *((a)->Height ? (a)->Height : 1), (a)->Format, \
                                (a)->NumChannels)
 #define gt_cuda_array3d_bytes(a)                                                                   \
-    gt_cuda_array_format_bytes((uint64_t)(a)->Width *((a)->Height ? (a)->Height : 1) *             \
-                                   ((a)->Depth ? (a)->Depth : 1),                                  \
-                               (a)->Format, (a)->NumChannels)
+    gt_cuda_backed(                                                                                \
+        gt_cuda_array_format_bytes((uint64_t)(a)->Width *((a)->Height ? (a)->Height : 1) *         \
+                                       ((a)->Depth ? (a)->Depth : 1),                              \
+                                   (a)->Format, (a)->NumChannels),                                 \
+        (a)->Flags)
+/* 0 for an array that gets its memory later. */
+uint64_t gt_cuda_backed(uint64_t bytes, unsigned flags) GT_CUDA_HIDDEN;
+uint64_t gt_cuda_mipmapped_bytes(const CUDA_ARRAY3D_DESCRIPTOR *a, unsigned levels) GT_CUDA_HIDDEN;
+uint64_t gt_cudart_mipmapped_bytes(const cudaChannelFormatDesc *desc, const cudaExtent *extent,
+                                   unsigned levels, unsigned flags) GT_CUDA_HIDDEN;
 uint64_t gt_cudart_array_bytes(const cudaChannelFormatDesc *desc, size_t width, size_t height,
                                size_t depth) GT_CUDA_HIDDEN;
 uint64_t gt_cudart_3d_bytes(const cudaMemcpy3DParms *p) GT_CUDA_HIDDEN;
@@ -186,7 +202,7 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
     result r = real arguments;                                                                     \
     return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
 
-/* The optional arguments of a line: the stream, what is launched. */
+/* The optional arguments of a line: the stream, what is launched. UNTIMED: it has none. */
 #define GT_CUDA_UNTIMED ((CUstream)-1)
 #define GT_CUDA_STREAM_OF(none, stream, ...) (stream)
 #define GT_CUDA_KERNEL_OF(none, stream, kernel, ...) (kernel)
@@ -210,7 +226,11 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
         gt_cuda_pair_end(&pair, GT_CUDA_STREAM_OF(0, ##__VA_ARGS__, 0, 0), &api##_info[index], r,  \
                          r == 0 ? (uint64_t)(bytes) : 0, &k);                                      \
     }                                                                                              \
-    return gt_cuda_end(begun, r, r == 0 ? (uint64_t)(bytes) : 0)
+    uint64_t moved = r == 0 ? (uint64_t)(bytes) : 0;                                               \
+    if (api##_info[index].since && api##_info[index].kind != GT_CUDA_LAUNCH &&                     \
+        __builtin_expect(moved == 0, 0))                                                           \
+        gt_cupti_moved_nothing(api##_info[index].key);                                             \
+    return gt_cuda_end(begun, r, moved)
 
 /* The driver's functions that give memory or take it back: where, is told by what their first
  * parameter points to, or by itself. */
@@ -221,14 +241,16 @@ uint64_t gt_cudart_batch3d_bytes(const cudaMemcpy3DBatchOp *ops, size_t count) G
     result r = real arguments;                                                                     \
     uint64_t given = r == 0 ? (uint64_t)(bytes) : 0;                                               \
     if (given && begun != GT_CUDA_OFF)                                                             \
-        gt_cuda_allocated(&api##_info[index], (uint64_t)(uintptr_t)*GT_CUDA_FIRST arguments,       \
-                          given);                                                                  \
+        gt_cuda_allocated(&api##_info[index],                                                      \
+                          GT_CUDA_STREAM_OF(0, ##__VA_ARGS__, GT_CUDA_UNTIMED, 0),                 \
+                          (uint64_t)(uintptr_t)*GT_CUDA_FIRST arguments, given);                   \
     return gt_cuda_end(begun, r, given)
 #define GT_CUDA_FREEING(api, index, name, arguments, result, bytes, ...)                           \
     GT_CUDA_NOT_THERE(api, index, name, arguments, result);                                        \
     int begun = gt_cuda_begin(&api##_info[index]);                                                 \
-    struct gt_memory_block block =                                                                 \
-        gt_cuda_freeing(begun, &api##_info[index], (uint64_t)(uintptr_t)GT_CUDA_FIRST arguments);  \
+    struct gt_memory_block block = gt_cuda_freeing(                                                \
+        begun, &api##_info[index], GT_CUDA_STREAM_OF(0, ##__VA_ARGS__, GT_CUDA_UNTIMED, 0),        \
+        (uint64_t)(uintptr_t)GT_CUDA_FIRST arguments);                                             \
     result r = real arguments;                                                                     \
     gt_memory_freed(&block, r != 0);                                                               \
     return gt_cuda_end(begun, r, 0)

@@ -56,17 +56,24 @@ __attribute__((noinline, cold)) void *gt_cuda_find(const struct gt_cuda_api *api
 
 /* ---- the range of a call ---- */
 
+__thread unsigned char gt_cuda_asking;
+
 #define TAG GT_TAG(GT_SOURCE_CUDA, 0, 0)
+
+static void events_before(const struct gt_cuda_info *info)
+{
+    if (info->kind == GT_CUDA_CONTEXT_END)
+        gt_cuda_events_let_go();
+    else if (info->kind == GT_CUDA_SYNC)
+        gt_cuda_events_collect(1);
+}
 
 int gt_cuda_begin(const struct gt_cuda_info *info)
 {
     if (unlikely(!gt_source_on(GT_SOURCE_CUDA)))
         return GT_CUDA_OFF;
-    /* a context takes its events along */
-    if (unlikely(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed)) &&
-        (info->kind == GT_CUDA_CONTEXT || info->kind == GT_CUDA_CONTEXT_END ||
-         info->kind == GT_CUDA_SYNC))
-        gt_cuda_events_collect(1);
+    if (unlikely(atomic_load_explicit(&gt_cuda_events, memory_order_relaxed)))
+        events_before(info);
     return gt_push_call(TAG, info->key);
 }
 

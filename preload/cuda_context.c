@@ -25,7 +25,11 @@ static int is_active(CUdevice device)
     unsigned flags;
     int active = 1;
 
-    return !get || get(device, &flags, &active) || active;
+    gt_cuda_asking++;
+    if (!get || get(device, &flags, &active))
+        active = 1;
+    gt_cuda_asking--;
+    return active;
 }
 
 CUcontext gt_cuda_context_now(CUdevice *device)
@@ -38,10 +42,12 @@ CUcontext gt_cuda_context_now(CUdevice *device)
     int saved = errno;
 
     *device = 0;
+    gt_cuda_asking++;
     if (!get || get(&context))
         context = NULL;
     if (!get_device || get_device(device) || *device < 0)
         *device = 0;
+    gt_cuda_asking--;
     errno = saved;
     return context;
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "core/device.h"
 #include "core/record.h"
@@ -20,6 +21,7 @@ atomic_int gt_cuda_events;
     X(cuCtxGetCurrent, (CUcontext *))                                                              \
     X(cuCtxGetDevice, (CUdevice *))                                                                \
     X(cuEventCreate, (CUevent *, unsigned))                                                        \
+    X(cuEventDestroy_v2, (CUevent))                                                                \
     X(cuEventElapsedTime, (float *, CUevent, CUevent))                                             \
     X(cuEventQuery, (CUevent))                                                                     \
     X(cuEventRecord, (CUevent, CUstream))                                                          \
@@ -51,6 +53,7 @@ static const struct gt_cuda_api driver = {names, NULL, real, COUNT, libraries};
 
 #define WAITING 4096u
 #define LOOK_AT 64u /* at the most, each time */
+#define RUNNING 2u  /* and so many that have not ended: each costs a call of the driver */
 #define CONTEXTS 64u
 #define KEPT 256u /* events of a context that wait for their next use */
 
@@ -63,7 +66,8 @@ struct waiting {
 
 /* Of the thread that holds `busy`. */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
-static uint32_t generation; /* of the session that the driver was started in */
+static pid_t
+    owner; /* the process that started the driver: in a fork's child all this is its parent's */
 static _Atomic(void *) memory;
 static struct waiting *ring; /* WAITING of them */
 static uint32_t first, count;
@@ -77,6 +81,13 @@ static void enter(void)
 {
     while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
         ;
+}
+
+/* 0 in the child of a fork, before it records and after. */
+static int is_mine(void)
+{
+    return atomic_load_explicit(&gt_fork.phase, memory_order_acquire) == GT_PHASE_OPEN &&
+           gt_session.pid == (uint32_t)owner;
 }
 
 static void leave(void)
@@ -110,12 +121,14 @@ static CUevent take(CUcontext c)
     return e;
 }
 
-/* `busy` is held. What does not fit is left to the context. */
+/* `busy` is held. */
 static void give(CUcontext c, CUevent e)
 {
     struct context *p = e ? pool(c) : NULL;
     if (p && p->kept < KEPT)
         p->events[p->kept++] = e;
+    else if (e)
+        CALL(cuEventDestroy_v2, (CUevent), e);
 }
 
 static void give_pair(const struct gt_cuda_pair *p)
@@ -144,8 +157,7 @@ static void as_before(unsigned mode)
         CALL(cuThreadExchangeStreamCaptureMode, (unsigned *), &mode);
 }
 
-/* An event in a stream that is being captured would become part of the graph. */
-static int is_captured(CUstream stream)
+int gt_cuda_captured(CUstream stream)
 {
     unsigned status = 0;
     return gt_cuda_captures() &&
@@ -157,7 +169,8 @@ static int is_captured(CUstream stream)
 int gt_cuda_pair_begin(struct gt_cuda_pair *p, CUstream stream)
 {
     *p = (struct gt_cuda_pair){NULL, NULL, NULL};
-    if (gt_session.generation != generation || is_captured(stream))
+    /* an event in a stream that is being captured would become part of the graph */
+    if (!is_mine() || gt_cuda_captured(stream))
         return 0;
     unsigned mode = relaxed();
     if (CALL(cuCtxGetCurrent, (CUcontext *), &p->context) == 0 && p->context) {
@@ -165,9 +178,10 @@ int gt_cuda_pair_begin(struct gt_cuda_pair *p, CUstream stream)
         p->end = p->start ? take(p->context) : NULL;
     }
     /* events that it does not take are not kept: the driver may be another one by now */
-    int begun = p->end && CALL(cuEventRecord, (CUevent, CUstream), p->start, stream) == 0;
+    if (p->end && CALL(cuEventRecord, (CUevent, CUstream), p->start, stream))
+        p->end = NULL;
     as_before(mode);
-    return begun;
+    return 1;
 }
 
 /* "cuMemcpyHtoDAsync" -> "Memcpy HtoD", "cuMemsetD8" -> "Memset". What kind of memory the host's is
@@ -219,10 +233,13 @@ void gt_cuda_pair_end(struct gt_cuda_pair *p, CUstream stream, const struct gt_c
 {
     struct waiting w = {.pair = *p, .origin = gt_origin_here()};
     unsigned mode = relaxed();
-    if (result || w.origin.flags & GT_ORIGIN_SILENT ||
+    if (result || w.origin.flags & GT_ORIGIN_SILENT || !p->end ||
         CALL(cuEventRecord, (CUevent, CUstream), p->end, stream)) {
-        give_pair(p);
+        if (p->end)
+            give_pair(p);
         as_before(mode);
+        if (!result && !(w.origin.flags & GT_ORIGIN_SILENT))
+            gt_device_lost(1); /* it happened, and nobody knows how long it took */
         return;
     }
     describe(&w, info, bytes, kernel);
@@ -271,7 +288,7 @@ static int settle(struct waiting *w)
  * the next: it goes to the back. */
 void gt_cuda_events_collect(int last)
 {
-    if (!atomic_load_explicit(&gt_cuda_events, memory_order_relaxed))
+    if (!atomic_load_explicit(&gt_cuda_events, memory_order_relaxed) || !is_mine())
         return;
     unsigned mode = relaxed();
     if (last)
@@ -280,19 +297,46 @@ void gt_cuda_events_collect(int last)
         as_before(mode);
         return;
     }
-    uint32_t n = last || count < LOOK_AT ? count : LOOK_AT;
-    for (; n > 0 && ring; n--) {
+    uint32_t n = last || count < LOOK_AT ? count : LOOK_AT, running = 0;
+    for (; n > 0 && ring && (last || running < RUNNING); n--) {
         struct waiting w = ring[first];
         first = (first + 1) % WAITING;
         count--;
-        if (!settle(&w))
+        if (!settle(&w)) {
             ring[(first + count++) % WAITING] = w;
+            running++;
+        }
     }
     leave();
     as_before(mode);
 }
 
-static pid_t owner;
+/* The call will wait for what its context still runs, so nearly all has ended within the limit.
+ * What has not is asked for later, and lost if its event is gone. */
+void gt_cuda_events_let_go(void)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    if (!is_mine())
+        return;
+    for (int tries = 0; tries < 1000; tries++) {
+        gt_cuda_events_collect(1);
+        enter();
+        uint32_t left = count;
+        leave();
+        if (!left)
+            break;
+        if (tries > 10)
+            gt_sys(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+    }
+    unsigned mode = relaxed();
+    enter();
+    for (uint32_t i = 0; i < CONTEXTS && contexts[i].context; i++)
+        while (contexts[i].kept)
+            CALL(cuEventDestroy_v2, (CUevent), contexts[i].events[--contexts[i].kept]);
+    memset(contexts, 0, sizeof contexts);
+    leave();
+    as_before(mode);
+}
 
 static void at_exit(void)
 {
@@ -305,7 +349,6 @@ void gt_cuda_started(void)
     if (!gt_source_on(GT_SOURCE_CUDA) || gt_cupti_start())
         return;
     owner = getpid();
-    generation = gt_session.generation;
     if (!atomic_exchange(&gt_cuda_events, 1))
         atexit(at_exit); /* the driver's own handler came first, so it runs after this one */
 }

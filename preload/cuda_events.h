@@ -38,10 +38,11 @@ static inline struct gt_cuda_kernel gt_cuda_kernel_ex(const CUlaunchConfig *c, C
 
 /* One call between its two events. */
 struct gt_cuda_pair {
-    CUevent start, end;
+    CUevent start, end; /* end NULL: could not be timed */
     CUcontext context;
 };
-/* Before the call. 0: it is not timed (the stream is being captured, nothing is recorded now). */
+/* Before the call. 0: it is not to be timed (the stream is being captured, nothing is recorded
+ * now); else gt_cuda_pair_end must follow. */
 int gt_cuda_pair_begin(struct gt_cuda_pair *p, CUstream stream);
 /* After it, while its range is still open. */
 void gt_cuda_pair_end(struct gt_cuda_pair *p, CUstream stream, const struct gt_cuda_info *info,
@@ -50,5 +51,9 @@ void gt_cuda_pair_end(struct gt_cuda_pair *p, CUstream stream, const struct gt_c
 /* Counts what has ended; asks, never waits. Before contexts go, and at the end: `last` tells what
  * is left as unfinished. */
 void gt_cuda_events_collect(int last);
+
+/* A context may be about to go, and takes its events along: counts what has ended, for which it
+ * waits a tenth of a second at the most, and gives the events back. */
+void gt_cuda_events_let_go(void);
 
 #endif

@@ -15,7 +15,7 @@
 #include "cuda.h"
 #include "dl.h"
 
-struct gt_cupti gt_cupti = {.lock = ATOMIC_FLAG_INIT};
+struct gt_cupti gt_cupti;
 
 /* 0: not tried, 1: it records, 2: it does not work here. Written under the lock. */
 static atomic_int tried;
@@ -33,23 +33,74 @@ static const struct call {
 
 /* ---- launches ---- */
 
-static uint32_t programs_kinds(void)
+/* A fork may have left it with a thread of the parent's. */
+void gt_cupti_enter(void)
 {
-    uint32_t flags = 0;
+    uint32_t self = (uint32_t)getpid(), before = 0;
+    while (!atomic_compare_exchange_weak_explicit(&gt_cupti.lock, &before, self,
+                                                  memory_order_acquire, memory_order_relaxed)) {
+        if (before == self)
+            sched_yield();
+        before = before == self ? 0 : before;
+    }
+}
+
+uint32_t gt_cupti_programs_flags(void)
+{
+    const _Atomic uint8_t *on = gt_cupti.program.kinds;
+    uint32_t flags = atomic_load_explicit(&gt_cupti.program.life, memory_order_relaxed)
+                     << GT_CUPTI_LIFE_SHIFT;
     for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
-        if (atomic_load_explicit(&gt_cupti.program.kinds[gt_cupti_kinds[i]], memory_order_relaxed))
+        if (atomic_load_explicit(&on[gt_cupti_kinds[i]], memory_order_relaxed))
             flags |= (uint32_t)GT_ORIGIN_OWN << i;
+    if (!(flags & gt_cupti_flag(GT_CUPTI_KERNEL)) &&
+        atomic_load_explicit(&on[GT_CUPTI_SERIAL_KERNEL], memory_order_relaxed))
+        flags |= gt_cupti_flag(GT_CUPTI_KERNEL) | GT_CUPTI_SERIAL;
     return flags;
+}
+
+/* The driver's call that this thread made last, of those that launch. */
+static __thread struct {
+    uint32_t id, correlation; /* id: of the callback; 0: none */
+} latest __attribute__((tls_model("initial-exec")));
+
+/* One that has a record all the same finds its place: only the waiting ends. */
+void gt_cupti_moved_nothing(const char *key)
+{
+    const char *name = NULL;
+    if (latest.id && gt_cupti.call.callback_name(GT_CUPTI_DRIVER, latest.id, &name) == 0 && name &&
+        strncmp(name, key, strlen(key)) == 0)
+        gt_origin_get(GT_SOURCE_CUDA, latest.correlation);
+    latest.id = 0;
 }
 
 /* A runtime call and the driver's below it may have the same id: the inner one comes second and
  * stays. One that launches into a graph that is being made leads to nothing now. */
-static void launch(int domain, const struct gt_cupti_call *call)
+static void launch(int domain, uint32_t id, const struct gt_cupti_call *call)
 {
     struct gt_origin o = gt_origin_here();
-    o.flags |= programs_kinds();
+    o.flags |= gt_cupti_programs_flags();
     if (domain != GT_CUPTI_DRIVER || gt_cuda_captures())
         o.flags |= GT_ORIGIN_SEEN;
+    gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
+    if (domain == GT_CUPTI_DRIVER) {
+        latest.id = id;
+        latest.correlation = call->correlation;
+    }
+}
+
+/* Counted, so that the program does not get its record. Inside a call of the runtime's it may have
+ * the id of that, and of other calls of the driver in it. One that launches stays a launch. */
+static void asked(int question, const struct gt_cupti_call *call)
+{
+    struct gt_origin o = {0};
+    int flags = gt_origin_flags(GT_SOURCE_CUDA, call->correlation);
+    if (call->site != 0 || (flags >= 0 && !(flags & GT_CUPTI_ASKED)))
+        return;
+    if (flags >= 0)
+        o = gt_origin_get(GT_SOURCE_CUDA, call->correlation);
+    o.flags = GT_ORIGIN_SILENT | GT_CUPTI_ASKED;
+    o.slot += UINT32_C(1) << 8 * question;
     gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
 }
 
@@ -59,10 +110,17 @@ static void callback(void *user, int domain, uint32_t id, const void *data)
     gt_cupti_callback *theirs =
         atomic_load_explicit(&gt_cupti.program.callback, memory_order_acquire);
     (void)user;
-    if (gt_cupti_bit(gt_cupti.ours, domain, id)) {
+    if (gt_cuda_asking) {
+        int question = gt_cupti_question(domain, id);
+        if (question >= 0)
+            asked(question, data);
+        return;
+    }
+    if (atomic_load_explicit(&gt_cupti.recording, memory_order_relaxed) &&
+        gt_cupti_bit(gt_cupti.ours, domain, id)) {
         const struct gt_cupti_call *call = data;
         if (call->site == 0)
-            launch(domain, call);
+            launch(domain, id, call);
         else if (call->result && *(const int *)call->result)
             gt_origin_get(GT_SOURCE_CUDA, call->correlation); /* failed: nothing will come of it */
     }
@@ -79,6 +137,18 @@ static int is_launch(const char *name)
     return strstr(name, "Launch") || strstr(name, "Memcpy") || strstr(name, "Memset");
 }
 
+/* What cuda_context.c and cuda_bytes.c ask. */
+static int question_of(const char *name)
+{
+    static const char *const names[GT_CUPTI_QUESTIONS] = {"cuArray3DGetDescriptor_v2",
+                                                          "cuCtxGetCurrent", "cuCtxGetDevice",
+                                                          "cuDevicePrimaryCtxGetState"};
+    for (unsigned i = 0; i < GT_CUPTI_QUESTIONS; i++)
+        if (strcmp(name, names[i]) == 0)
+            return (int)i;
+    return -1;
+}
+
 /* By name, since the numbers grow with each version. */
 static void choose_launches(void)
 {
@@ -90,6 +160,8 @@ static void choose_launches(void)
             if (is_launch(name))
                 atomic_fetch_or_explicit(&gt_cupti.ours[domain][id / 64], UINT64_C(1) << id % 64,
                                          memory_order_relaxed);
+            else if (domain == GT_CUPTI_DRIVER && question_of(name) >= 0)
+                gt_cupti.questions[question_of(name)] = id;
         }
 }
 
@@ -97,7 +169,7 @@ static void enable_launches(uint32_t on)
 {
     for (int domain = GT_CUPTI_DRIVER; domain <= GT_CUPTI_RUNTIME; domain++)
         for (uint32_t id = 1; id < GT_CUPTI_CALLBACKS; id++)
-            if (gt_cupti_bit(gt_cupti.ours, domain, id) &&
+            if (gt_cupti_needs(domain, id) &&
                 (on || !gt_cupti_bit(gt_cupti.program.wants, domain, id)))
                 gt_cupti.call.enable_callback(on, gt_cupti.subscriber, domain, id);
 }
@@ -148,7 +220,10 @@ int gt_cupti_use(void *library)
         gt_cupti.call.flush_all(0);
         gt_cupti.call.unsubscribe(gt_cupti.subscriber);
         gt_cupti.subscriber = NULL;
+        gt_cupti.program.clock = NULL;
+        atomic_store(&gt_cupti.shared, 0);
         memset((void *)gt_cupti.ours, 0, sizeof gt_cupti.ours);
+        memset(gt_cupti.questions, 0, sizeof gt_cupti.questions);
     }
     if ((rc = load_calls(library)))
         return rc;
@@ -160,23 +235,29 @@ int gt_cupti_use(void *library)
     choose_launches();
     if ((rc = gt_cupti.call.register_callbacks(gt_cupti_our_request, gt_cupti_our_complete)))
         return rc;
+    atomic_store(&gt_cupti.shared, 1);
     return 0;
 }
 
 int gt_cupti_enable(void)
 {
-    int rc;
+    int rc, serial = gt_cupti.program.kinds[GT_CUPTI_SERIAL_KERNEL];
     if (atomic_load_explicit(&gt_cupti.recording, memory_order_relaxed))
         return 0;
+    /* the older kind of kernels' records excludes the one that we take: the program gets ours */
+    if (serial)
+        gt_cupti.call.disable(GT_CUPTI_SERIAL_KERNEL);
     /* the first is the call that fails where CUPTI can't work, with a result of its own */
     for (unsigned i = 0; i < GT_CUPTI_OURS; i++)
         if ((rc = gt_cupti.call.enable((int)gt_cupti_kinds[i]))) {
             if (i)
                 disable();
+            if (serial)
+                gt_cupti.call.enable(GT_CUPTI_SERIAL_KERNEL);
             return rc;
         }
     enable_launches(1);
-    gt_cupti_clock_is(NULL);
+    gt_cupti_clock_is(gt_cupti.program.clock);
     atomic_store_explicit(&gt_cupti.recording, 1, memory_order_relaxed);
     return 0;
 }
@@ -241,6 +322,8 @@ void gt_cupti_end(void)
     static atomic_flag done = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&done))
         return;
-    if (atomic_load_explicit(&gt_cupti.recording, memory_order_relaxed))
-        gt_cupti.call.flush_all(0);
+    if (!atomic_load_explicit(&gt_cupti.recording, memory_order_relaxed))
+        return;
+    gt_cupti.call.flush_all(0);
+    gt_cupti_count_dropped(NULL, 0);
 }

@@ -13,12 +13,13 @@
 
 #define BUFFERS 64u
 #define BUFFER_BYTES (256u * 1024u)
+#define LEAST_BYTES (4u * 1024u)
 
-/* Used again and again; more only come when all are with CUPTI. `at` is NULL until the first use,
- * `generation` tells whether it still is this process's. */
+/* Used again and again; more only come when all are with CUPTI. `at` is NULL until the first use.
+ * In the child of a fork CUPTI may still have what it had, so they stay where they are. */
 static struct {
     _Atomic(uint8_t *) at;
-    _Atomic uint32_t generation;
+    size_t bytes;
     atomic_flag taken;
 } buffers[BUFFERS];
 
@@ -32,18 +33,20 @@ void gt_cupti_our_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
     for (uint32_t i = 0; i < BUFFERS && !*buffer; i++) {
         if (atomic_flag_test_and_set_explicit(&buffers[i].taken, memory_order_acquire))
             continue;
-        uint32_t now = gt_session.generation;
-        if (atomic_load_explicit(&buffers[i].generation, memory_order_relaxed) != now) {
-            buffers[i].at = gt_private_alloc(BUFFER_BYTES);
-            buffers[i].generation = now;
+        /* a smaller one where memory is little: all of them are to fit */
+        size_t size = buffers[i].at || !gt_session.generation ? 0 : BUFFER_BYTES;
+        while (size > LEAST_BYTES && size > gt_config.memory_bytes / BUFFERS)
+            size /= 4;
+        for (; size >= LEAST_BYTES && !buffers[i].at; size /= 4) {
+            buffers[i].bytes = size;
+            buffers[i].at = gt_private_lasting(size);
         }
         *buffer = buffers[i].at;
         if (!*buffer) {
-            buffers[i].generation = 0;
             atomic_flag_clear_explicit(&buffers[i].taken, memory_order_release);
             return;
         }
-        *bytes = BUFFER_BYTES;
+        *bytes = buffers[i].bytes;
     }
 }
 
@@ -243,7 +246,7 @@ static void hand_over(struct share *s)
     s->buffer = NULL;
 }
 
-static void add(struct share *s, const uint8_t *record, size_t bytes)
+static void add(struct share *s, const uint8_t *record, size_t bytes, uint32_t kind)
 {
     gt_cupti_request *request =
         atomic_load_explicit(&gt_cupti.program.request, memory_order_acquire);
@@ -258,19 +261,50 @@ static void add(struct share *s, const uint8_t *record, size_t bytes)
         return;
     }
     memcpy(s->buffer + s->used, record, bytes);
+    memcpy(s->buffer + s->used, &kind, sizeof kind);
     s->used += bytes;
     s->records++;
 }
 
-/* Would the program have this record if it were alone? What we enabled for ourselves it has if it
- * had the kind enabled at the launch. */
-static int is_programs(uint32_t kind, const struct gt_origin *o)
+/* A call of the driver's that we made to ask it something: as many of one id as we made. */
+static int was_asked(const struct gt_cupti_api *call)
 {
+    int question = gt_cupti_question(GT_CUPTI_DRIVER, call->id);
+    int flags = question < 0 ? -1 : gt_origin_flags(GT_SOURCE_CUDA, call->correlation);
+    if (flags < 0 || !(flags & GT_CUPTI_ASKED))
+        return 0;
+    struct gt_origin o = gt_origin_get(GT_SOURCE_CUDA, call->correlation);
+    if (!(o.slot >> 8 * question & 255))
+        return 0;
+    o.slot -= UINT32_C(1) << 8 * question;
+    gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
+    return 1;
+}
+
+/* The kind as which the program would have this record if it were alone; 0: it would not. What we
+ * enabled for ourselves it has if it had the kind enabled at the launch. */
+static int programs_kind(uint32_t kind, const uint8_t *record, const struct gt_origin *o)
+{
+    if (kind == GT_CUPTI_DRIVER_CALL)
+        return was_asked((const void *)record) ? 0 : (int)kind;
     if (!gt_cupti_is_ours(kind))
-        return 1;
-    if (o->generation)
-        return (o->flags & gt_cupti_flag(kind)) != 0;
-    return kind < GT_CUPTI_KINDS && gt_cupti.program.kinds[kind];
+        return (int)kind;
+    uint32_t flags = gt_cupti_programs_flags();
+    if (o->generation && o->flags >> GT_CUPTI_LIFE_SHIFT != flags >> GT_CUPTI_LIFE_SHIFT)
+        return 0;
+    flags = o->generation ? o->flags : flags;
+    if (kind == GT_CUPTI_KERNEL && flags & GT_CUPTI_SERIAL)
+        return GT_CUPTI_SERIAL_KERNEL;
+    return flags & gt_cupti_flag(kind) ? (int)kind : 0;
+}
+
+void gt_cupti_count_dropped(void *context, uint32_t stream)
+{
+    size_t lost = 0;
+    if (gt_cupti.call.dropped(context, stream, &lost) || !lost)
+        return;
+    gt_device_lost(lost);
+    atomic_fetch_add_explicit(&gt_cupti.program.dropped, lost, memory_order_relaxed);
 }
 
 void gt_cupti_our_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
@@ -280,7 +314,6 @@ void gt_cupti_our_complete(void *context, uint32_t stream, uint8_t *buffer, size
     unsigned which = atomic_load_explicit(&epoch, memory_order_acquire);
     struct times t[2] = {times_of(which), {0}};
     uint8_t *record = NULL, *next = NULL;
-    size_t lost = 0;
     (void)bytes;
     if (epochs[!which].begin.record)
         t[1] = times_of(!which);
@@ -294,14 +327,12 @@ void gt_cupti_our_complete(void *context, uint32_t stream, uint8_t *buffer, size
         size_t size = (size_t)((more ? next : buffer + valid) - record);
         if (gt_cupti_is_ours(kind))
             o = count(record, t);
-        if (is_programs(kind, &o))
-            add(&share, record, size);
+        int theirs = programs_kind(kind, record, &o);
+        if (theirs)
+            add(&share, record, size, (uint32_t)theirs);
         record = next;
     }
     hand_over(&share);
-    if (gt_cupti.call.dropped(context, stream, &lost) == 0 && lost) {
-        gt_device_lost(lost);
-        atomic_fetch_add_explicit(&gt_cupti.program.dropped, lost, memory_order_relaxed);
-    }
     give_back(buffer);
+    gt_cupti_count_dropped(context, stream);
 }

@@ -112,7 +112,7 @@ static int want(uint32_t on, int domain, uint32_t id)
     uint64_t bit = UINT64_C(1) << id % 64;
     if (domain < 0 || domain >= GT_CUPTI_DOMAINS || id >= GT_CUPTI_CALLBACKS)
         return GT_CUPTI_INVALID;
-    if (on || !gt_cupti_bit(gt_cupti.ours, domain, id)) {
+    if (on || !gt_cupti_needs(domain, id)) {
         int rc = gt_cupti.call.enable_callback(on, gt_cupti.subscriber, domain, id);
         if (rc)
             return rc;
@@ -136,7 +136,7 @@ static int want_domain(uint32_t on, int domain)
         atomic_store_explicit(&gt_cupti.program.wants[domain][i], on ? ~UINT64_C(0) : 0,
                               memory_order_relaxed);
     for (uint32_t id = 0; !on && id < GT_CUPTI_CALLBACKS; id++)
-        if (gt_cupti_bit(gt_cupti.ours, domain, id))
+        if (gt_cupti_needs(domain, id))
             gt_cupti.call.enable_callback(1, gt_cupti.subscriber, domain, id);
     return GT_CUPTI_OK;
 }
@@ -224,12 +224,14 @@ GT_EXPORT int cuptiActivityRegisterCallbacks(gt_cupti_request *request, gt_cupti
     return rc;
 }
 
-/* CUPTI alone would refuse a kind before the program has told where its records go. */
+/* CUPTI alone would refuse a kind before the program has told where its records go. The older kind
+ * of kernels' records, which excludes ours, is made of ours. */
 GT_EXPORT int cuptiActivityEnable(int kind)
 {
     if (!OURS(cuptiActivityEnable))
         return STRAIGHT(cuptiActivityEnable, (int), kind);
-    int rc = gt_cupti.call.enable(kind);
+    int rc = kind == GT_CUPTI_SERIAL_KERNEL && gt_cupti.recording ? GT_CUPTI_OK
+                                                                  : gt_cupti.call.enable(kind);
     if (!rc && kind >= 0 && kind < GT_CUPTI_KINDS)
         gt_cupti.program.kinds[kind] = 1;
     gt_cupti_leave();
@@ -240,7 +242,8 @@ GT_EXPORT int cuptiActivityDisable(int kind)
 {
     if (!OURS(cuptiActivityDisable))
         return STRAIGHT(cuptiActivityDisable, (int), kind);
-    int keep = gt_cupti.recording && gt_cupti_is_ours((uint32_t)kind);
+    int keep =
+        gt_cupti.recording && (gt_cupti_is_ours((uint32_t)kind) || kind == GT_CUPTI_SERIAL_KERNEL);
     int rc = keep ? GT_CUPTI_OK : gt_cupti.call.disable(kind);
     if (!rc && kind >= 0 && kind < GT_CUPTI_KINDS)
         gt_cupti.program.kinds[kind] = 0;
@@ -254,16 +257,16 @@ GT_EXPORT int cuptiActivityFlushAll(uint32_t forced)
     return STRAIGHT(cuptiActivityFlushAll, (uint32_t), forced);
 }
 
-/* We took the number when the buffer came; the program's share of it is not known apart. */
+/* We took the number when the buffer came; the program's share of it is not known apart. Programs
+ * ask for it when they get a buffer, which may be while another thread ends CUPTI: no lock. */
 GT_EXPORT int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *n)
 {
-    if (!OURS(cuptiActivityGetNumDroppedRecords))
+    if (!atomic_load_explicit(&gt_cupti.shared, memory_order_relaxed))
         return STRAIGHT(cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *), context,
                         stream, n);
     int rc = n ? GT_CUPTI_OK : GT_CUPTI_INVALID;
     if (!rc)
         *n = (size_t)atomic_exchange_explicit(&gt_cupti.program.dropped, 0, memory_order_relaxed);
-    gt_cupti_leave();
     return rc;
 }
 
@@ -276,8 +279,10 @@ GT_EXPORT int cuptiActivityRegisterTimestampCallback(gt_cupti_clock *clock)
     gt_cupti.call.flush_all(0);
     gt_cupti_enter();
     int rc = gt_cupti.call.register_clock(clock);
-    if (!rc)
+    if (!rc) {
+        gt_cupti.program.clock = clock;
         gt_cupti_clock_is(clock);
+    }
     gt_cupti_leave();
     return rc;
 }
@@ -295,8 +300,12 @@ GT_EXPORT int cuptiFinalize(void)
     gt_cupti_enter();
     int rc = gt_cupti.call.finalize();
     if (!rc) {
+        uint32_t life = gt_cupti.program.life + 1;
         memset(&gt_cupti.program, 0, sizeof gt_cupti.program);
+        gt_cupti.program.life = life;
+        atomic_store(&gt_cupti.shared, 0);
         memset((void *)gt_cupti.ours, 0, sizeof gt_cupti.ours);
+        memset(gt_cupti.questions, 0, sizeof gt_cupti.questions);
         gt_cupti.subscriber = NULL;
         gt_cupti.recording = 0;
         if (gt_cupti_use(library) == 0 && recording)

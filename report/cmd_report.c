@@ -44,6 +44,8 @@ static void help(FILE *to)
         "                        stack, which puts the frames above the ranges\n"
         "      --stack FORM      --group-by stack, with these frames: auto (Python's where there\n"
         "                        are any, else native), python, native, both (joined)\n"
+        "      --hide GLOBS      stacks without the frames whose text matches: "
+        "'*/site-packages/*,*/lib/python3*'\n"
         "      --metric NAME     of folded: cpu, or device for device time that was launched\n"
         "      --total-average   one row of table and csv, the sum of all calls\n"
         "      --sum             one table of all processes\n"
@@ -70,6 +72,7 @@ struct request {
     struct gt_write_options options;
     const struct gt_writer *writer;
     const char *output;
+    const char *hide; /* frames, NULL: none */
     enum gt_stack_form form;
     int force, sum, lines;
     const char **folders; /* with debug files */
@@ -161,6 +164,7 @@ static int parse(int argc, char **argv, struct request *q)
                                             {"row-limit", required_argument, NULL, 'n'},
                                             {"group-by", required_argument, NULL, 'g'},
                                             {"stack", required_argument, NULL, 'K'},
+                                            {"hide", required_argument, NULL, 'H'},
                                             {"metric", required_argument, NULL, 'M'},
                                             {"total-average", no_argument, NULL, 'T'},
                                             {"sum", no_argument, NULL, 'S'},
@@ -238,6 +242,11 @@ static int parse(int argc, char **argv, struct request *q)
                 fprintf(stderr, "gputally: --stack %s: there is auto python native both\n", optarg);
                 return 2;
             }
+            break;
+        case 'H':
+            stack = "--hide";
+            q->hide = optarg;
+            q->options.group_by |= GT_BY_STACK;
             break;
         case 'M':
             metric = "--metric";
@@ -374,6 +383,8 @@ int gt_cmd_report(int argc, char **argv)
         if (q.lines || q.folder_count)
             gt_lines_fill(&m, &(struct gt_symbols_folders){q.folders, q.folder_count}, q.lines);
         gt_stacks_show(&m, q.form);
+        if (q.hide)
+            gt_stacks_hide(&m, q.hide);
         gt_missing_tell(&m, &q.options);
         status = write_out(&m, &q);
     }

@@ -283,6 +283,8 @@ void gt_stacks_replace(struct gt_model *m, const struct gt_list *by, size_t coun
 /* Sets what views show of all stacks (stacks_show.c). Called once all is loaded; without it they
  * show none but texts. */
 void gt_stacks_show(struct gt_model *m, enum gt_stack_form form);
+/* Takes the frames away whose text is one of `globs` (* ? and [], several with commas). */
+void gt_stacks_hide(struct gt_model *m, const char *globs);
 /* What is shown of a stack: positions in frames, at most the `most` innermost ones; 0: all. */
 struct gt_list gt_stacks_shown(const struct gt_model *m, uint32_t stack, uint32_t most);
 /* Its text of frame number i in such a list. */

@@ -1,7 +1,8 @@
 /* The table: PyTorch's EventList.table(), byte for byte, then our own lines about what it can't
- * say. Without PyTorch's operators two columns may be ours, of a driver's memory. Widths, limits
- * and the trailing blanks are PyTorch's (torch 2.13, profiler_util.py). One thing is not: with
- * stacks and FLOPs it prints the titles of these two columns over each other's values. */
+ * say. Without PyTorch's operators columns of our own may follow: a driver's memory, bytes copied,
+ * calls that failed. Widths, limits and the trailing blanks are PyTorch's (torch 2.13,
+ * profiler_util.py). One thing is not: with stacks and FLOPs it prints the titles of these two
+ * columns over each other's values. */
 #include "core/layout.h"
 #include "report/mem.h"
 #include "report/overhead.h"
@@ -16,7 +17,7 @@
 #define SHAPES_WIDTH 80
 #define SOURCE_WIDTH 75
 #define WIDTH 12
-#define COLUMNS 24
+#define COLUMNS 32
 #define MODULES_TOLD 8
 #define PATH_TOLD 60
 #define OVERHEAD_WORTH_TELLING 0.02
@@ -45,7 +46,9 @@ enum {
     SELF_DEVICE_MEMORY,
     DRIVER_MEMORY,
     LEAKED,
+    BYTES,
     CALLS,
+    FAILED,
     NODE,
     THREAD,
     SHAPES,
@@ -116,21 +119,21 @@ static size_t source_width(const struct gt_groups *g)
     return width < SOURCE_WIDTH ? width : SOURCE_WIDTH;
 }
 
-/* Columns of our own, for what a device's driver gave: with PyTorch's operators the table stays
+/* Of columns of our own, those with something in them. With PyTorch's operators the table stays
  * theirs, CSV and JSON have it. */
-static void driver_memory(struct table *t)
+static void own_column(struct table *t, int what, const char *title)
 {
-    int any = 0, leaked = 0, torch = 0;
+    int any = 0, torch = 0;
     for (size_t i = 0; i < t->g->count; i++) {
         const struct gt_avg *a = &t->g->avgs[i];
-        any |= a->driver_memory || a->self_driver_memory || a->leaked;
-        leaked |= a->leaked > 0;
         torch |= (a->sources & UINT32_C(1) << GT_SOURCE_TORCH) != 0;
+        any |= what == DRIVER_MEMORY ? a->driver_memory || a->self_driver_memory || a->leaked
+               : what == LEAKED      ? a->leaked > 0
+               : what == BYTES       ? a->bytes > 0
+                                     : a->failed > 0;
     }
     if (any && !torch)
-        column(t, DRIVER_MEMORY, WIDTH, "Driver Mem", "", "");
-    if (leaked && !torch)
-        column(t, LEAKED, WIDTH, "Leaked", "", "");
+        column(t, what, WIDTH, title, "", "");
 }
 
 static void columns(struct table *t, const struct gt_write_options *o)
@@ -187,8 +190,11 @@ static void columns(struct table *t, const struct gt_write_options *o)
         column(t, DEVICE_MEMORY, WIDTH, "", name, " Mem");
         column(t, SELF_DEVICE_MEMORY, WIDTH, "Self ", name, " Mem");
     }
-    driver_memory(t);
+    own_column(t, DRIVER_MEMORY, "Driver Mem");
+    own_column(t, LEAKED, "Leaked");
+    own_column(t, BYTES, "Bytes");
     column(t, CALLS, WIDTH, "# of Calls", "", "");
+    own_column(t, FAILED, "# Failed");
     if (node)
         column(t, NODE, WIDTH, "Node ID", "", "");
     if (o->group_by & GT_BY_THREAD)
@@ -272,6 +278,12 @@ static void cell(const struct table *t, const struct column *c, const struct gt_
         break;
     case LEAKED:
         gt_text_memory(text, a->leaked);
+        break;
+    case BYTES:
+        gt_text_memory(text, a->bytes);
+        break;
+    case FAILED:
+        snprintf(text, sizeof text, "%lld", (long long)a->failed);
         break;
     case CALLS:
         snprintf(text, sizeof text, "%lld", (long long)a->count);
@@ -429,7 +441,7 @@ static void note_stacks(const int64_t *lost, struct gt_sink *s)
 /* What the table can't say; nothing when all is well. */
 static void notes(const struct gt_model *m, const struct gt_write_options *o, struct gt_sink *s)
 {
-    int64_t lost[GT_LOST_INDICES] = {0}, marks = 0, samples = 0, leaked = 0;
+    int64_t lost[GT_LOST_INDICES] = {0}, marks = 0, samples = 0, leaked = 0, failed = 0;
     int approximate = 0, full = 0;
     for (size_t i = 0; i < m->process_count; i++) {
         for (size_t k = 0; k < GT_LOST_INDICES; k++)
@@ -443,9 +455,12 @@ static void notes(const struct gt_model *m, const struct gt_write_options *o, st
         else if (m->rows[i].kind == GT_KIND_COUNTER)
             samples = gt_add(samples, m->rows[i].values.count);
         leaked = gt_add(leaked, m->rows[i].leaked);
+        failed = gt_add(failed, m->rows[i].failed);
     }
     note(s, marks, "mark", "marks");
     note(s, samples, "counter sample", "counter samples");
+    note(s, failed, "call failed (failed, in CSV and JSON)",
+         "calls failed (failed, in CSV and JSON)");
     note(s, leaked, "byte of a device's memory never freed (leaked)",
          "bytes of devices' memory never freed (leaked)");
     note_open(m, s);

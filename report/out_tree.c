@@ -1,5 +1,5 @@
-/* The calling tree, indented: one block a thread, children by total time. Walks without recursion:
- * ranges may be nested 10,000 deep. */
+/* The calling tree, indented: one block a thread, children by total time, then by the device's.
+ * Walks without recursion: ranges may be nested 10,000 deep. */
 #include "core/layout.h"
 #include "report/arrange.h"
 #include "report/mem.h"
@@ -13,7 +13,7 @@
 
 struct kid {
     int32_t parent, row;
-    int64_t total_ns;
+    int64_t total_ns, device_ns;
 };
 
 static int by_parent(const void *pa, const void *pb)
@@ -23,19 +23,35 @@ static int by_parent(const void *pa, const void *pb)
         return a->parent < b->parent ? -1 : 1;
     if (a->total_ns != b->total_ns)
         return a->total_ns > b->total_ns ? -1 : 1;
+    if (a->device_ns != b->device_ns)
+        return a->device_ns > b->device_ns ? -1 : 1;
     return a->row < b->row ? -1 : 1;
 }
 
-static void line(const struct gt_model *m, const struct gt_row *r, uint32_t depth,
-                 struct gt_sink *s)
+/* What a row has none of stays blank: a frame its own time and calls, what a device did the CPU's.
+ */
+static void times(const struct gt_row *r, int device, struct gt_sink *s)
 {
-    char total[48], self[48], count[32];
-    gt_text_time(total, (double)(r->device == GT_CPU ? r->total_ns : r->device_ns));
-    gt_text_time(self, (double)(r->device == GT_CPU ? r->self_ns : r->self_device_ns));
+    char total[48] = "", self[48] = "", on_device[48] = "", count[32] = "";
+    if (r->device == GT_CPU) {
+        gt_text_time(total, (double)r->total_ns);
+        gt_text_time(self, (double)r->self_ns);
+    }
+    if (r->device_ns || r->device != GT_CPU)
+        gt_text_time(on_device, (double)r->device_ns);
     snprintf(count, sizeof count, "%lld", (long long)r->count);
     if (r->flags & GT_ROW_FRAME)
         self[0] = count[0] = 0;
-    gt_sink_format(s, "%12s  %12s  %12s  ", total, self, count);
+    gt_sink_format(s, "%12s  %12s  ", total, self);
+    if (device)
+        gt_sink_format(s, "%12s  ", on_device);
+    gt_sink_format(s, "%12s  ", count);
+}
+
+static void line(const struct gt_model *m, const struct gt_row *r, uint32_t depth, int device,
+                 struct gt_sink *s)
+{
+    times(r, device, s);
     gt_sink_fill(s, ' ', 2u * (depth < INDENT_LEVELS ? depth : INDENT_LEVELS));
     if (depth > INDENT_LEVELS)
         gt_sink_format(s, "[%u] ", depth);
@@ -76,13 +92,15 @@ static void write_tree(const struct gt_model *m, struct gt_sink *s)
     size_t *stack = gt_mem_new(m->row_count + 1, sizeof *stack); /* positions in kids */
     uint32_t thread = UINT32_MAX;
     size_t n = 0, used = 0, roots = 0;
+    int device = 0;
     for (size_t i = 0; i < m->row_count; i++) {
         const struct gt_row *r = &m->rows[i];
         if (r->kind != GT_KIND_RANGE && r->kind != GT_KIND_ASYNC)
             continue;
         /* outermost rows stay together by thread: -1, -2, … */
         int32_t parent = r->parent < 0 ? -1 - (int32_t)r->thread : r->parent;
-        kids[n++] = (struct kid){parent, (int32_t)i, r->total_ns};
+        kids[n++] = (struct kid){parent, (int32_t)i, r->total_ns, r->device_ns};
+        device |= r->device_ns > 0 || r->device != GT_CPU;
     }
     if (n)
         qsort(kids, n, sizeof *kids, by_parent);
@@ -90,7 +108,10 @@ static void write_tree(const struct gt_model *m, struct gt_sink *s)
         roots++;
     for (size_t i = n; i-- > roots;)
         first[kids[i].parent] = i + 1;
-    gt_sink_format(s, "%12s  %12s  %12s  %s\n", "Total", "Self", "# of Calls", "Name");
+    gt_sink_format(s, "%12s  %12s  ", "Total", "Self");
+    if (device)
+        gt_sink_format(s, "%12s  ", "Device total");
+    gt_sink_format(s, "%12s  %s\n", "# of Calls", "Name");
     for (size_t end = roots; end;) {
         size_t begin = end - 1; /* -1 sorts last: threads come in their order from the back */
         while (begin && kids[begin - 1].parent == kids[end - 1].parent)
@@ -104,7 +125,7 @@ static void write_tree(const struct gt_model *m, struct gt_sink *s)
                 depth[kids[at].row] = d;
                 if (r->thread != thread)
                     heading(m, thread = r->thread, s);
-                line(m, r, d, s);
+                line(m, r, d, device, s);
                 /* the next of the same parent waits below our own kids */
                 if (at >= roots && at + 1 < n && kids[at + 1].parent == kids[at].parent)
                     stack[used++] = at + 1;

@@ -2,6 +2,7 @@
  * all is loaded; single thread. docs/format.md tells the texts. */
 #include "report/model.h"
 #include "report/mem.h"
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,4 +192,36 @@ void gt_stacks_show(struct gt_model *m, enum gt_stack_form form)
     for (size_t i = 0; i < m->stack_count; i++)
         m->stacks[i].shown = choose(m, &m->stacks[i], form, role);
     free(role);
+}
+
+/* 1 if one of the globs, between commas, is `text`. */
+static int matches(const char *globs, const char *text)
+{
+    while (*globs) {
+        size_t n = strcspn(globs, ",");
+        char *glob = gt_mem_copy(globs, n);
+        int found = n && !fnmatch(glob, text, FNM_NOESCAPE);
+        free(glob);
+        if (found)
+            return 1;
+        globs += n + (globs[n] == ',');
+    }
+    return 0;
+}
+
+void gt_stacks_hide(struct gt_model *m, const char *globs)
+{
+    uint8_t *hidden = gt_mem_new(m->frame_count, 1);
+    for (size_t i = 0; i < m->frame_count; i++)
+        hidden[i] = (uint8_t)matches(globs, string(m, m->frames[i].text));
+    for (size_t i = 0; i < m->stack_count; i++) {
+        struct gt_list all = m->stacks[i].shown, left = {0};
+        for (uint32_t k = 0; k < all.count; k++) {
+            uint32_t frame = m->lists[all.first + k];
+            if (!hidden[frame])
+                gt_model_list(m, &left, frame);
+        }
+        m->stacks[i].shown = left;
+    }
+    free(hidden);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SYSTEM_DEBUG "/usr/lib/debug"
 #define MAX_LINK_NAME 4096u
@@ -241,10 +242,25 @@ static void find_debug(struct search *s)
             return;
 }
 
-void gt_symbols_files_open(struct gt_symbols_files *f, const struct gt_symbols_of *of,
+/* The kernel's name of a program that was deleted while it ran has a word more: the name as it was,
+ * by which another build may lie there now, and folders have it. NULL: there is none. The caller
+ * frees. */
+static char *before_deletion(const char *path)
+{
+    static const char mark[] = " (deleted)";
+    size_t n = path ? strlen(path) : 0, more = sizeof mark - 1;
+    if (n <= more || strcmp(path + n - more, mark) != 0 || !access(path, F_OK))
+        return NULL;
+    return gt_mem_copy(path, n - more);
+}
+
+void gt_symbols_files_open(struct gt_symbols_files *f, const struct gt_symbols_of *as,
                            const struct gt_symbols_folders *folders)
 {
+    struct gt_symbols_of undeleted = *as, *of = &undeleted;
     struct search s = {.files = f, .of = of, .folders = folders};
+    char *path = before_deletion(as->path);
+    of->path = path ? path : as->path;
     *f = (struct gt_symbols_files){.module.fd = -1, .debug.fd = -1};
     if (of->build_id && of->build_id_bytes)
         s.id = gt_symbols_hex(of->build_id, of->build_id_bytes);
@@ -270,6 +286,7 @@ void gt_symbols_files_open(struct gt_symbols_files *f, const struct gt_symbols_o
         f->why = gt_mem_format("%s; not used: give a folder with the right one by --debug-dir",
                                s.refused);
     }
+    free(path);
     free(s.id);
     free(s.name);
     free(s.refused);

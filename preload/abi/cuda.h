@@ -87,8 +87,7 @@ struct gt_CUDA_MEMCPY3D_v1 {
     unsigned int WidthInBytes, Height, Depth;
 };
 
-/* A side of a copy in a batch: memory with a pitch, or an array, whose elements are of a size that
- * only the driver knows. */
+/* A side of a copy in a batch: memory with a pitch, or an array, whose handle is what[0]. */
 #define GT_CUDA_OPERAND_ARRAY 2
 struct gt_cuda_operand {
     unsigned int type;

@@ -40,6 +40,7 @@ enum gt_cupti_kind {
     GT_CUPTI_COPY = 1,
     GT_CUPTI_SET = 2,
     GT_CUPTI_SERIAL_KERNEL = 3,
+    GT_CUPTI_DRIVER_CALL = 4,
     GT_CUPTI_KERNEL = 10,
     GT_CUPTI_PEER_COPY = 22,
     GT_CUPTI_KINDS = 256, /* more than there are */
@@ -86,6 +87,14 @@ struct gt_cupti_peer_copy {
     uint32_t correlation;
 };
 _Static_assert(offsetof(struct gt_cupti_peer_copy, correlation) == 60, "as the header has it");
+
+/* CUpti_ActivityAPI: a call of the driver or the runtime */
+struct gt_cupti_api {
+    uint32_t kind, id; /* of its callback */
+    uint64_t start, end;
+    uint32_t process, thread, correlation;
+};
+_Static_assert(offsetof(struct gt_cupti_api, correlation) == 32, "as the header has it");
 
 typedef void gt_cupti_request(uint8_t **buffer, size_t *bytes, size_t *most_records);
 typedef void gt_cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,

@@ -80,6 +80,10 @@ static void drivers_shaped(void)
     /* SNORM_INT16X4 */
     EACH("cuArray3DCreate", 8 * 4 * 2 * 8,
          cuArray3DCreate_v2(&a, &(CUDA_ARRAY3D_DESCRIPTOR){8, 4, 2, 0xcb, 4, 0}));
+    /* floats of 8 x 4 x 2, 4 x 2 x 1, 2 x 1 x 1, 1; there are no more levels */
+    CUmipmappedArray m;
+    EACH("cuMipmappedArrayCreate", (64 + 8 + 2 + 1) * 4,
+         cuMipmappedArrayCreate(&m, &(CUDA_ARRAY3D_DESCRIPTOR){8, 4, 2, 0x20, 1, 0}, 99));
 }
 
 static void runtimes(void)
@@ -87,6 +91,7 @@ static void runtimes(void)
     void *p;
     size_t pitch = 256, sizes[] = {5, 6};
     cudaArray_t a;
+    cudaMipmappedArray_t mipmapped;
     cudaPitchedPtr pp = {.pitch = 1024};
     const cudaChannelFormatDesc two_floats = {32, 32, 0, 0, 2};
     const cudaMemcpy3DParms parms = {.extent = {30, 4, 2}},
@@ -100,14 +105,17 @@ static void runtimes(void)
     EACH("cudaMallocFromPoolAsync", 905, cudaMallocFromPoolAsync(&p, 905, NULL, NULL));
     EACH("cudaMallocPitch", 256 * 3, cudaMallocPitch(&p, &pitch, 200, 3));
     EACH("cudaMalloc3D", 1024 * 2 * 3, cudaMalloc3D(&pp, (cudaExtent){1000, 2, 3}));
-    EACH("cudaMallocArray", 8 * 10 * 2, cudaMallocArray(&a, &two_floats, 10, 2, 0));
+    EACH("cudaMallocArray", 0, cudaMallocArray(&a, &two_floats, 10, 2, 0x40)); /* sparse */
     EACH("cudaMalloc3DArray", 8 * 10 * 2 * 3,
          cudaMalloc3DArray(&a, &two_floats, (cudaExtent){10, 2, 3}, 0));
+    /* six faces on each of two levels */
+    EACH("cudaMallocMipmappedArray", (16 + 4) * 6 * 8,
+         cudaMallocMipmappedArray(&mipmapped, &two_floats, (cudaExtent){4, 4, 6}, 2, 0x04));
     EACH("cudaMemcpy", 80, cudaMemcpy(&p, &p, 80, 1));
     EACH("cudaMemcpyAsync", 81, cudaMemcpyAsync_ptsz(&p, &p, 81, 1, NULL));
     EACH("cudaMemcpy2DToArray", 12 * 3, cudaMemcpy2DToArray(NULL, 0, 0, &p, 64, 12, 3, 1));
     EACH("cudaMemcpy3D", 30 * 4 * 2, cudaMemcpy3D(&parms));
-    EACH("cudaMemcpy3DAsync", 0, cudaMemcpy3DAsync(&with_array, NULL)); /* in elements */
+    EACH("cudaMemcpy3DAsync", 0, cudaMemcpy3DAsync(&with_array, NULL)); /* nobody describes it */
     EACH("cudaMemcpyToSymbol", 82, cudaMemcpyToSymbol(&p, &p, 82, 0, 1));
     EACH("cudaMemcpyPeer", 83, cudaMemcpyPeer(&p, 0, &p, 1, 83));
     EACH("cudaMemcpyBatchAsync", 11,

@@ -12,8 +12,8 @@ DRIFT = ROOT / "scripts/api-drift"
 # the fields that preload/ reads
 FIELDS = {
     "CUDA_ARRAY_DESCRIPTOR": "Width Height Format NumChannels", "CUDA_ARRAY_DESCRIPTOR_v1": "Width Height Format NumChannels",
-    "CUDA_ARRAY3D_DESCRIPTOR": "Width Height Depth Format NumChannels",
-    "CUDA_ARRAY3D_DESCRIPTOR_v1": "Width Height Depth Format NumChannels",
+    "CUDA_ARRAY3D_DESCRIPTOR": "Width Height Depth Format NumChannels Flags",
+    "CUDA_ARRAY3D_DESCRIPTOR_v1": "Width Height Depth Format NumChannels Flags",
     "CUDA_MEMCPY2D": "WidthInBytes Height", "CUDA_MEMCPY2D_v1": "WidthInBytes Height",
     "CUDA_MEMCPY3D": "WidthInBytes Height Depth", "CUDA_MEMCPY3D_v1": "WidthInBytes Height Depth",
     "CUDA_MEMCPY3D_PEER": "WidthInBytes Height Depth",

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from conftest import SAN, load_report, rows
+from conftest import SAN, load_report, rows, tool
 from test_cuda_device import REFUSED, above, check_sums, device_rows
 from test_cuda_sim import both, device, program, sim, traced  # noqa: F401 (fixtures)
 
@@ -116,9 +116,10 @@ def test_copies_between_devices(client, way):
 
 
 @pytest.mark.parametrize("way", ["cupti"])
-@pytest.mark.parametrize("kinds", ["22", "1", "1 2 22"])
+@pytest.mark.parametrize("kinds", ["22", "1", "1 2 22", "4 1 22"])
 def test_a_program_gets_the_copies_that_it_asked_for(client, way, kinds):
-    """Those between devices are of another kind than the rest: one it did not ask for stays ours."""
+    """Those between devices are of another kind than the rest: one it did not ask for stays ours. With 4 it has a record of
+    each call of the driver, but of none that we make."""
     bare, *ours = client("cuda_peer", "own", GTSIM_DEVICES="2", OWN_KINDS=kinds)
     assert ("copy kind 10 from 0 to 1 64000" in bare.stdout) == ("22" in kinds)
     assert ("copy kind 2 " in bare.stdout) == ("1" in kinds.split())
@@ -160,3 +161,30 @@ def test_the_runtime_resets_its_device(sim, both):  # noqa: F811
         got = rows(report)
         assert done.stdout == "0 0\n0 0\n0\n" and got["cudaDeviceReset"]["driver_memory_usage"] == -110
         assert sum(r.get("leaked", 0) for r in report["call_tree"]) == 1
+
+
+def column(table, title):
+    """{name: what it has in that column} of a table or tree whose cells have no blanks, names aside."""
+    lines = table.splitlines()
+    at = next(i for i, line in enumerate(lines) if title in line and "Name" in line)
+    end = lines[at].index(title) + len(title)
+    name = lines[at].index("Name")
+    cut = (lambda line: line[name:]) if lines[at].endswith("Name") else (lambda line: line[:name + 4])
+    return {cut(line).strip(): line[:end].split("  ")[-1].strip() for line in lines[at + 1:] if len(line) > end}
+
+
+def test_what_the_views_show_of_it(client):
+    """Bytes, failures, and in the tree the device's time beside the CPU's."""
+    _, ran, _ = client("cuda_saxpy", "fatbin")
+    report = rows(load_report(ran.folder))
+    failed, moved = column(ran.stderr, "# Failed"), column(ran.stderr, "Bytes")
+    for key, row in report.items():
+        assert failed[key] == str(row["failed"])
+        assert (moved[key] == "0 B") == (not row["bytes"])
+    assert sum(map(int, (v for k, v in failed.items() if k in report))) > 0
+    assert f"{sum(r['failed'] for r in report.values())} calls failed" in ran.stderr
+    tree = tool("report", *ran.folder.glob("*.json"), "--format", "tree").stdout
+    device, total = column(tree, "Device total"), column(tree, "Total")
+    assert (device["mixed_1ms [CUDA]"], total["mixed_1ms [CUDA]"]) == ("1.000ms", "")
+    assert device["cuInit"] == "" and total["cuInit"] != ""
+    assert list(device).index("mixed_1ms [CUDA]") < list(device).index("saxpy [CUDA]")

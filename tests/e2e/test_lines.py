@@ -1,6 +1,7 @@
 """`report --lines`: files, lines and inlined functions of native stacks, from a saved report, while the
 program is as it was, is stripped, gone, another build, and back in a folder of debug files."""
 import json
+import re
 import shutil
 
 import pytest
@@ -148,3 +149,32 @@ def test_debug_dir_without_lines_gives_names(saved, tmp_path):
         assert stack(tmp_path, "--debug-dir", saved / "kept")[0][:2] == ["outer (program)", "main (program)"]
     finally:
         (saved / "moved").rename(program)
+
+
+def test_why_there_are_no_names(tmp_path):
+    """A program that deletes itself: said with the table and in JSON, until a folder has it."""
+    source, program = tmp_path / "lines.c", tmp_path / "program"
+    source.write_text("#include <unistd.h>\n" +
+                      CODE.replace("main(void)\n{", "main(int n, char **v)\n{\n    unlink(v[n - 1]);"))
+    command = ["gcc", "-O2", "-Wl,--build-id", f"-I{ROOT / 'include'}", "-o", program, source, "-ldl"]
+    built = execute(command)
+    assert built.returncode == 0, built.stderr
+    (tmp_path / "kept").mkdir()
+    shutil.copy(program, tmp_path / "kept")
+    done = run(program, options=["-o", tmp_path / "r", "--format", "json", "--with-stack", "1,ranges"], cwd=tmp_path)
+    assert done.returncode == 0 and not program.exists(), done.stderr
+    report = tmp_path / "r.json"
+    # the kernel's name of a program that was deleted
+    deleted, = [m for m in json.loads(report.read_text())["modules"] if "program" in m["path"]]
+    assert deleted["path"] in (f"{program} (deleted)", str(program)) and deleted["no_names"] == "gone"
+    note = re.compile(r"^no names of functions in program( \(deleted\))?: (.*)$", re.M)
+    table = tool("report", "-g", "stack", report).stdout
+    assert [n[2] for n in note.finditer(table)] == ["its file is not there; report --debug-dir looks elsewhere"]
+    # found by its name, and by its build-id known to be the one
+    table = tool("report", "-g", "stack", "--debug-dir", tmp_path / "kept", report).stdout
+    assert re.search(r"\bmain \(program", table) and not note.search(table)
+    built = execute([*command, "-O0"])
+    assert built.returncode == 0, built.stderr
+    (tmp_path / "empty").mkdir()
+    table = tool("report", "-g", "stack", "--debug-dir", tmp_path / "empty", report).stdout
+    assert [n[2].split(";")[0] for n in note.finditer(table)] == ["another build of it is there now"]

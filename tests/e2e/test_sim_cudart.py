@@ -24,7 +24,7 @@ then cudaSuccess
 done
 """
 MEMORY = "".join(f"{what} ok\n" for what in (
-    "pitched", "volume", "volume set", "array", "mapped", "attributes", "variable", "constant", "managed variable",
+    "pitched", "volume", "volume set", "array", "cube", "mapped", "attributes", "variable", "constant", "managed variable",
     "too much", "pool", "info")) + "done\n"
 FUNCTIONS = """\
 by address ok

@@ -205,3 +205,25 @@ def test_python_and_native_joined(python_nvtx, tmp_path):
     assert [f.rpartition(" ")[2] for f in auto["stack"].split("\n")] == list(python)
     native = view(tmp_path / "x.json", "-f", "csv", "--stack", "native")
     assert "_PyEval_EvalFrameDefault" in native and "app.py(" not in native
+
+
+def test_frames_that_are_hidden(python_nvtx, tmp_path):
+    """The lines of the script alone, which nvtx's own frames stand before; and none where all are hidden."""
+    script = tmp_path / "mine.py"
+    script.write_text("import nvtx\n\ndef work():\n    with nvtx.annotate('inner'):\n        pass\n\n"
+                      "with nvtx.annotate('outer'):\n    work()\n    work()\n")
+    done = run(python_nvtx, script, cwd=tmp_path, options=["-q", "-o", "x", "-f", "json", *RANGES])
+    assert done.returncode == 0, done.stderr
+
+    def lines(*options):
+        table = csv.DictReader(io.StringIO(view(tmp_path / "x.json", "-f", "csv", *options)))
+        return {(r["key"], r["stack"]): int(r["count"]) for r in table}
+    assert not any(s.startswith(str(script)) for _, s in lines("--stack", "python"))
+    mine = {("outer", f"{script}(7): <module>"): 1,
+            ("inner", f"{script}(4): work\n{script}(8): <module>"): 1,
+            ("inner", f"{script}(4): work\n{script}(9): <module>"): 1}
+    assert lines("--hide", "*/nvtx/*") == mine
+    assert lines("--hide", "nothing,*/nvtx/*", "--group-by", "stack:1") == {
+        ("outer", f"{script}(7): <module>"): 1, ("inner", f"{script}(4): work"): 2}
+    assert lines("--hide", "*") == {("outer", ""): 1, ("inner", ""): 2}
+    assert view(tmp_path / "x.json", "-f", "folded", "--hide", "*/nvtx/*").count("mine.py(8)") == 1

@@ -52,6 +52,9 @@ SAME(gt_cupti_peer_copy, correlation, CUpti_ActivityMemcpyPtoP, correlationId);
 SAME(gt_cupti_peer_copy, correlation, CUpti_ActivityMemcpyPtoP2, correlationId);
 SAME(gt_cupti_peer_copy, correlation, CUpti_ActivityMemcpyPtoP3, correlationId);
 
+SAME(gt_cupti_api, id, CUpti_ActivityAPI, cbid);
+SAME(gt_cupti_api, correlation, CUpti_ActivityAPI, correlationId);
+
 SAME(gt_cupti_call, site, CUpti_CallbackData, callbackSite);
 SAME(gt_cupti_call, function, CUpti_CallbackData, functionName);
 SAME(gt_cupti_call, correlation, CUpti_CallbackData, correlationId);
@@ -59,6 +62,7 @@ SAME(gt_cupti_call, correlation, CUpti_CallbackData, correlationId);
 _Static_assert(GT_CUPTI_KERNEL == (int)CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kind");
 _Static_assert(GT_CUPTI_COPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY, "kind");
 _Static_assert(GT_CUPTI_PEER_COPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY2, "kind");
+_Static_assert(GT_CUPTI_DRIVER_CALL == (int)CUPTI_ACTIVITY_KIND_DRIVER, "kind");
 _Static_assert(GT_CUPTI_SET == (int)CUPTI_ACTIVITY_KIND_MEMSET, "kind");
 _Static_assert(GT_CUPTI_DRIVER == (int)CUPTI_CB_DOMAIN_DRIVER_API, "domain");
 _Static_assert(GT_CUPTI_RUNTIME == (int)CUPTI_CB_DOMAIN_RUNTIME_API, "domain");

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include "stack_judge.h"
@@ -500,6 +501,7 @@ START_TEST(smashed)
             /* where libunwind has to help */
             deeper(3, by_fp_through_made);
             ck_assert_int_ge(count, 1);
+            ck_assert(gt_where_code(mine, pcs[count - 1])); /* no frame is a guess into data */
             if (i < WILD && (value || !which))
                 ck_assert_uint_eq(bottom, GT_TRIE_CUT);
         }
@@ -508,6 +510,65 @@ START_TEST(smashed)
     deeper(3, compare);
     ck_assert_int_eq(bad, 0);
     ck_assert_uint_eq(bottom, GT_TRIE_ROOT);
+}
+END_TEST
+
+static void *in_small(void *arg)
+{
+    mine = arg;
+    for (int i = 0; i < 3; i++) {
+        deeper(i, by_fp);
+        if (bottom != GT_TRIE_CUT || !count)
+            return (void *)1;
+        deeper(i, by_fp_through_made);
+        if (bottom != GT_TRIE_CUT || !count)
+            return (void *)1;
+    }
+    return NULL;
+}
+
+static void *in_large(void *arg)
+{
+    mine = arg;
+    deeper(3, capture);
+    return (void *)(intptr_t)(bottom != GT_TRIE_ROOT);
+}
+
+/* A smaller stack where a larger one was: a wild frame pointer may lead to where nothing is now. */
+START_TEST(smaller_stack)
+{
+    enum { LARGE = 256 << 10, SMALL = 128 << 10 };
+    char *area = map(LARGE, PROT_READ | PROT_WRITE);
+    struct utsname u;
+    unsigned major = 0, minor = 0;
+    pthread_attr_t a;
+    pthread_t t;
+    void *r;
+
+    uname(&u);
+    if (sscanf(u.release, "%u.%u", &major, &minor) != 2 || major * 100 + minor < 611) {
+        printf("SKIP: before Linux 6.11 the stack is not looked up again\n");
+        return;
+    }
+    begin();
+    *(void **)&made = make_code();
+    pthread_attr_init(&a);
+    for (int round = 0; round < 2; round++) {
+        mprotect(area, LARGE, PROT_READ | PROT_WRITE);
+        pthread_attr_setstack(&a, area, LARGE);
+        pthread_create(&t, &a, in_large, mine);
+        pthread_join(t, &r);
+        ck_assert_ptr_null(r);
+        if (round) /* the next thread takes it over, else it is as if fibres took turns */
+            gt_stack_reset(mine);
+        mprotect(area + SMALL, LARGE - SMALL, PROT_NONE);
+        which = 0;
+        value = (uint64_t)area + SMALL + 4096;
+        pthread_attr_setstack(&a, area, SMALL);
+        pthread_create(&t, &a, in_small, mine);
+        pthread_join(t, &r);
+        ck_assert_ptr_null(r);
+    }
 }
 END_TEST
 
@@ -691,6 +752,7 @@ static void add_tests(TCase *c)
     tcase_add_test(c, made_and_no_room);
     tcase_add_test(c, stack_use);
     tcase_add_test(c, smashed);
+    tcase_add_test(c, smaller_stack);
 #ifdef __x86_64__
     tcase_add_test(c, interrupted_at_first);
     tcase_add_test(c, every_instruction);

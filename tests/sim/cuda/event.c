@@ -7,6 +7,13 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* It ends with its context. */
+static bool is_event(const struct CUevent_st *e)
+{
+    return sim_is(e, SIM_EVENT) && sim_is(e->context, SIM_CONTEXT) &&
+           e->context->id == e->context_id;
+}
+
 CUresult sim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
     SIM_CONTEXT_OR_RETURN(c);
@@ -18,6 +25,7 @@ CUresult sim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
     e->context = c;
+    e->context_id = c->id;
     e->flags = Flags;
     *phEvent = e;
     return CUDA_SUCCESS;
@@ -25,7 +33,7 @@ CUresult sim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 
 CUresult sim_cuEventDestroy_v2(CUevent hEvent)
 {
-    if (!sim_is(hEvent, SIM_EVENT))
+    if (!is_event(hEvent))
         return CUDA_ERROR_INVALID_HANDLE;
     sim_drop(hEvent);
     return CUDA_SUCCESS;
@@ -34,7 +42,7 @@ CUresult sim_cuEventDestroy_v2(CUevent hEvent)
 CUresult sim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
     SIM_STREAM_OR_RETURN(s, hStream);
-    if (!sim_is(hEvent, SIM_EVENT))
+    if (!is_event(hEvent))
         return CUDA_ERROR_INVALID_HANDLE;
     if (s->context != hEvent->context)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -55,7 +63,7 @@ CUresult sim_cuEventRecord(CUevent hEvent, CUstream hStream)
 CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
     SIM_STREAM_OR_RETURN(s, hStream);
-    if (!sim_is(hEvent, SIM_EVENT))
+    if (!is_event(hEvent))
         return CUDA_ERROR_INVALID_HANDLE;
     if (hEvent->capture_id)
         return sim_capture_wait(s, hEvent);
@@ -68,7 +76,7 @@ CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fl
 /* an event that a capture recorded has no time */
 static CUresult usable(CUevent e)
 {
-    if (!sim_is(e, SIM_EVENT))
+    if (!is_event(e))
         return CUDA_ERROR_INVALID_HANDLE;
     CUresult r = sim_capture_unsafe();
     if (r)
@@ -98,7 +106,7 @@ CUresult sim_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent
 {
     if (!pMilliseconds)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!sim_is(hStart, SIM_EVENT) || !sim_is(hEnd, SIM_EVENT))
+    if (!is_event(hStart) || !is_event(hEnd))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!hStart->recorded || !hEnd->recorded ||
         (hStart->flags | hEnd->flags) & CU_EVENT_DISABLE_TIMING)

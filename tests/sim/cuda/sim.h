@@ -142,6 +142,7 @@ struct CUevent_st {
     uint32_t mark;
     unsigned flags;
     CUcontext context;
+    uint32_t context_id; /* its context's: another one may lie there by now */
     bool recorded;
     uint64_t ns;
     uint64_t capture_id; /* recorded while capturing: where */

@@ -54,6 +54,33 @@ static void volume()
     CHECK(cudaFree(p.ptr));
 }
 
+// an array's elements are what its copies are counted in
+static void cube()
+{
+    const cudaExtent extent = make_cudaExtent(4, 3, 2), part = make_cudaExtent(4, 3, 1);
+    short in[48], out[48] = {0};
+    for (int i = 0; i < 48; i++)
+        in[i] = (short)i;
+    cudaArray_t a;
+    cudaChannelFormatDesc d = cudaCreateChannelDesc(16, 16, 0, 0, cudaChannelFormatKindSigned);
+    CHECK(cudaMalloc3DArray(&a, &d, extent, 0));
+    cudaMemcpy3DParms c = {};
+    c.srcPtr = make_cudaPitchedPtr(in, 16, 4, 3);
+    c.dstArray = a;
+    c.extent = extent;
+    c.kind = cudaMemcpyHostToDevice;
+    CHECK(cudaMemcpy3D(&c));
+    c.dstArray = nullptr;
+    c.srcPtr = make_cudaPitchedPtr(nullptr, 0, 0, 0);
+    c.srcArray = a;
+    c.dstPtr = make_cudaPitchedPtr(out, 16, 4, 3);
+    c.extent = part;
+    c.kind = cudaMemcpyDeviceToHost;
+    CHECK(cudaMemcpy3D(&c));
+    same("cube", !memcmp(in, out, sizeof in / 2) && !out[24]);
+    CHECK(cudaFreeArray(a));
+}
+
 static void array()
 {
     float in[6 * 5], out[6 * 5] = {0};
@@ -140,6 +167,7 @@ int main()
     pitched();
     volume();
     array();
+    cube();
     host_memory();
     variables();
     pools();

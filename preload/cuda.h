@@ -109,9 +109,14 @@ int gt_cuda_captured(CUstream stream) GT_CUDA_HIDDEN;
 /* The program says when to record (cudaProfilerStart and Stop). */
 void gt_cuda_profiler(int start) GT_CUDA_HIDDEN;
 
-/* Not 0 while we ask the driver something of our own: a program that uses CUPTI is not to see it.
- */
-extern __thread unsigned char gt_cuda_asking GT_CUDA_HIDDEN
+/* Of the calling thread. One word: what all libraries of a program have of it is little. */
+struct gt_cuda_thread {
+    uint32_t correlation; /* of the driver's call that it made last, of those that launch */
+    uint16_t launch;      /* that call, as CUPTI numbers its callbacks; 0: none */
+    uint8_t asking; /* not 0 while we ask the driver something of our own: a program that uses CUPTI
+                       is not to see it */
+};
+extern __thread struct gt_cuda_thread gt_cuda_thread GT_CUDA_HIDDEN
     __attribute__((tls_model("initial-exec")));
 
 /* ---- cuda_proc.c ---- */

@@ -102,10 +102,10 @@ static unsigned element_of(const void *array)
     int saved = errno;
     unsigned bytes = 0;
 
-    gt_cuda_asking++;
+    gt_cuda_thread.asking++;
     if (array && get && get(&d, array) == 0)
         bytes = element_bytes(d.Format, d.NumChannels);
-    gt_cuda_asking--;
+    gt_cuda_thread.asking--;
     errno = saved;
     return bytes;
 }

@@ -56,7 +56,7 @@ __attribute__((noinline, cold)) void *gt_cuda_find(const struct gt_cuda_api *api
 
 /* ---- the range of a call ---- */
 
-__thread unsigned char gt_cuda_asking;
+__thread struct gt_cuda_thread gt_cuda_thread;
 
 #define TAG GT_TAG(GT_SOURCE_CUDA, 0, 0)
 

@@ -25,10 +25,10 @@ static int is_active(CUdevice device)
     unsigned flags;
     int active = 1;
 
-    gt_cuda_asking++;
+    gt_cuda_thread.asking++;
     if (!get || get(device, &flags, &active))
         active = 1;
-    gt_cuda_asking--;
+    gt_cuda_thread.asking--;
     return active;
 }
 
@@ -42,12 +42,12 @@ CUcontext gt_cuda_context_now(CUdevice *device)
     int saved = errno;
 
     *device = 0;
-    gt_cuda_asking++;
+    gt_cuda_thread.asking++;
     if (!get || get(&context))
         context = NULL;
     if (!get_device || get_device(device) || *device < 0)
         *device = 0;
-    gt_cuda_asking--;
+    gt_cuda_thread.asking--;
     errno = saved;
     return context;
 }

@@ -59,19 +59,15 @@ uint32_t gt_cupti_programs_flags(void)
     return flags;
 }
 
-/* The driver's call that this thread made last, of those that launch. */
-static __thread struct {
-    uint32_t id, correlation; /* id: of the callback; 0: none */
-} latest __attribute__((tls_model("initial-exec")));
-
 /* One that has a record all the same finds its place: only the waiting ends. */
 void gt_cupti_moved_nothing(const char *key)
 {
     const char *name = NULL;
-    if (latest.id && gt_cupti.call.callback_name(GT_CUPTI_DRIVER, latest.id, &name) == 0 && name &&
+    struct gt_cuda_thread *t = &gt_cuda_thread;
+    if (t->launch && gt_cupti.call.callback_name(GT_CUPTI_DRIVER, t->launch, &name) == 0 && name &&
         strncmp(name, key, strlen(key)) == 0)
-        gt_origin_get(GT_SOURCE_CUDA, latest.correlation);
-    latest.id = 0;
+        gt_origin_get(GT_SOURCE_CUDA, t->correlation);
+    t->launch = 0;
 }
 
 /* A runtime call and the driver's below it may have the same id: the inner one comes second and
@@ -84,8 +80,8 @@ static void launch(int domain, uint32_t id, const struct gt_cupti_call *call)
         o.flags |= GT_ORIGIN_SEEN;
     gt_origin_put(GT_SOURCE_CUDA, call->correlation, &o);
     if (domain == GT_CUPTI_DRIVER) {
-        latest.id = id;
-        latest.correlation = call->correlation;
+        gt_cuda_thread.launch = (uint16_t)id; /* less than GT_CUPTI_CALLBACKS */
+        gt_cuda_thread.correlation = call->correlation;
     }
 }
 
@@ -110,7 +106,7 @@ static void callback(void *user, int domain, uint32_t id, const void *data)
     gt_cupti_callback *theirs =
         atomic_load_explicit(&gt_cupti.program.callback, memory_order_acquire);
     (void)user;
-    if (gt_cuda_asking) {
+    if (gt_cuda_thread.asking) {
         int question = gt_cupti_question(domain, id);
         if (question >= 0)
             asked(question, data);

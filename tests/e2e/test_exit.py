@@ -73,9 +73,10 @@ def test_main_leaves_first(way, tmp_path):
 
 
 @WAYS
-@pytest.mark.parametrize("stacks", ["1", "ranges"])
-def test_many_threads(way, stacks, tmp_path):
-    both(way, "many_threads", tmp_path, 7, {"WITH_STACK": stacks})
+@pytest.mark.parametrize("stacks, memory", [("1", "64M"), ("ranges", "256M")])
+def test_many_threads(way, stacks, memory, tmp_path):
+    """300 at a time. What each needs to follow its stack, 72 KiB, may take half of the memory together."""
+    both(way, "many_threads", tmp_path, 7, {"WITH_STACK": stacks, "MEMORY": memory})
     r = report(tmp_path)
     assert r.counts == {"short": 4000, "never closed": 2000}
     assert r.lost == {"left_open": 2000} and r.open == []

@@ -136,6 +136,32 @@ START_TEST(tree)
 }
 END_TEST
 
+/* A column of its own for the device's time, by which those stand that have none of the CPU's. */
+START_TEST(device)
+{
+    int32_t call = range(-1, "launch", "", 7000);
+    static const struct {
+        const char *key;
+        int64_t ns;
+    } kernels[] = {{"small", 1000}, {"large", 30000}};
+    for (size_t i = 0; i < 2; i++) {
+        struct gt_row *r = &m.rows[range(call, kernels[i].key, "", 0)];
+        r->device = GT_CUDA;
+        r->device_ns = r->self_device_ns = kernels[i].ns;
+        m.rows[call].device_ns += kernels[i].ns;
+    }
+    range(-1, "idle", "", 9000);
+    gt_model_finish(&m, 0, 0);
+    check(gt_out_tree, 0,
+          "       Total          Self  Device total    # of Calls  Name\n"
+          "process 0 , thread slot 0 \n"
+          "     9.000us       9.000us                           1  idle\n"
+          "     7.000us       7.000us      31.000us             1  launch\n"
+          "                                30.000us             1    large [CUDA]\n"
+          "                                 1.000us             1    small [CUDA]\n");
+}
+END_TEST
+
 /* What forms of places show of a model is what they show of one that never had stacks. */
 START_TEST(as_without)
 {
@@ -304,6 +330,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, folded);
     tcase_add_test(t, tree);
+    tcase_add_test(t, device);
     tcase_add_test(t, as_without);
     tcase_add_test(t, identity);
     tcase_add_loop_test(t, sums, 0, 8);

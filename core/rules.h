@@ -66,7 +66,7 @@ extern struct gt_rules gt_rules __attribute__((visibility("hidden")));
  * own, if `alloc` gives all of them the same memory. */
 int gt_rules_init(unsigned bits, void *(*alloc)(size_t bytes));
 
-/* All rules become stale. Cheap. Called after code was unloaded. */
+/* All rules become stale. Cheap. Called before and after code is unloaded. */
 void gt_rules_forget(void);
 
 /* Likewise if the loader has taken modules away since it was asked last: then 1, else 0. */

@@ -119,6 +119,12 @@ void gt_stacks_load(void)
         gt_unwind_open();
 }
 
+void gt_stacks_unloading(void)
+{
+    if (atomic_load_explicit(&ready, memory_order_acquire))
+        gt_rules_forget();
+}
+
 void gt_stacks_unloaded(void)
 {
     if (atomic_load_explicit(&ready, memory_order_acquire) && gt_rules_look())

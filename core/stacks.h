@@ -59,6 +59,9 @@ void gt_stacks_init(void);
  * preload/dl.c does it when gt_unwind_wanted says that it would have been of use. */
 void gt_stacks_load(void);
 
+/* Before a dlclose: another thread may load something to the same place before this one can look
+ * what is gone. What was learned so far is looked up again, and then it is seen. */
+void gt_stacks_unloading(void);
 /* After a dlclose: if something was taken away, all that was learned is looked up anew. */
 void gt_stacks_unloaded(void);
 

@@ -5,7 +5,7 @@
  * getenv names us to those who look for their tool in a variable (NVTX, ITT, Kokkos): so nothing
  * need be in the environment, and children see none. dlsym gives programs that open a vendor's
  * library themselves our functions. dlopen takes RTLD_DEEPBIND away, which would bind a plugin past
- * us. dlclose calls the real one, for what is to be done comes after it.
+ * us. dlclose calls the real one, for something is to be done after it.
  *
  * dlsym and dlopen must leave by a jump, not a call: the real ones look at their return address for
  * RTLD_NEXT, RTLD_DEFAULT and the caller's RUNPATH. The Makefile builds this file with -O2 always.
@@ -452,6 +452,7 @@ GT_EXPORT int dlclose(void *handle)
 
     if (unlikely(!real) && !(real = find_dlclose()))
         return -1;
+    gt_stacks_unloading();
     result = real(handle);
     gt_stacks_unloaded();
     gt_python_look();

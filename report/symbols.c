@@ -11,8 +11,6 @@
 
 /* Compressed; real ones have up to some MiB. */
 #define MAX_DEBUGDATA (64u << 20)
-/* A module has one or two cold parts in its stacks. */
-#define MAX_PASSES 64u
 
 static void add_mini(struct gt_symbols *s, struct gt_elf *from)
 {
@@ -71,59 +69,111 @@ enum gt_no_names gt_symbols_no_names(const struct gt_symbols *s)
     return s->files.has_module || s->files.has_debug ? GT_NAMES_STRIPPED : s->files.missing;
 }
 
-static const struct gt_symbols_extra *extra(const struct gt_symbols *s, uint64_t start)
+/* The place of what starts there, or where it would be. */
+static size_t extra_place(const struct gt_symbols *s, uint64_t start)
 {
-    for (size_t i = 0; i < s->extra_count; i++)
-        if (s->extras[i].start == start)
-            return &s->extras[i];
-    return NULL;
+    size_t low = 0, high = s->extra_count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->extras[mid].start < start)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
 }
 
-/* Takes the name, which it frees; NULL: there is none. */
-static const char *add_extra(struct gt_symbols *s, uint64_t start, char *name)
+/* What starts there; *is_new: it was not there before. */
+static struct gt_symbols_extra *extra(struct gt_symbols *s, uint64_t start, int *is_new)
 {
-    const char *kept = name ? gt_symbol_table_keep(&s->table, name) : NULL;
+    size_t i = extra_place(s, start);
+    *is_new = i == s->extra_count || s->extras[i].start != start;
+    if (*is_new) {
+        gt_mem_grow(&s->extras, &s->extra_room, s->extra_count, sizeof *s->extras);
+        memmove(&s->extras[i + 1], &s->extras[i], (s->extra_count++ - i) * sizeof *s->extras);
+        s->extras[i] = (struct gt_symbols_extra){.start = start};
+    }
+    return &s->extras[i];
+}
+
+/* Takes the name, which it frees. */
+static const char *keep(struct gt_symbols *s, char *name)
+{
+    const char *kept = gt_symbol_table_keep(&s->table, name);
     free(name);
-    gt_mem_grow(&s->extras, &s->extra_room, s->extra_count, sizeof *s->extras);
-    s->extras[s->extra_count++] = (struct gt_symbols_extra){start, kept};
     return kept;
 }
 
 /* Stubs are rarely seen: only when a signal came in one. */
 static const char *plt_at(struct gt_symbols *s, uint64_t address, uint64_t *start)
 {
-    const struct gt_symbols_extra *known;
-    char *linkage, *name, *stub = NULL;
+    struct gt_symbols_extra *stub;
+    char *linkage, *name;
+    int is_new;
     if (!(linkage = gt_symbols_plt(&s->files.module, address, start)))
         return NULL;
-    known = extra(s, *start);
-    if (!known) {
+    stub = extra(s, *start, &is_new);
+    if (is_new) {
         name = gt_symbols_name(linkage);
-        stub = gt_mem_format("%s@plt", name);
+        stub->name = keep(s, gt_mem_format("%s@plt", name));
         free(name);
     }
     free(linkage);
-    return known ? known->name : add_extra(s, *start, stub);
+    return stub->name;
+}
+
+/* The piece of code around `address`, which has no symbol; NULL: there is none. */
+static struct gt_symbols_extra *piece_at(struct gt_symbols *s, uint64_t address)
+{
+    struct gt_symbols_extra *piece;
+    uint64_t start, end;
+    int is_new;
+    s->cold.elf = &s->files.module;
+    if (!gt_symbol_table_section_end(&s->table, address) ||
+        !gt_symbols_piece(&s->cold, address, &start, &end))
+        return NULL;
+    piece = extra(s, start, &is_new);
+    if (is_new)
+        piece->owner = gt_symbols_owner(&s->cold, start, end);
+    return piece;
 }
 
 static const char *cold_at(struct gt_symbols *s, uint64_t address, uint64_t *start)
 {
-    const struct gt_symbols_extra *known;
-    const char *name = NULL;
-    uint64_t owner, of = 0;
-    s->cold.elf = &s->files.module;
-    if (!gt_symbol_table_section_end(&s->table, address) ||
-        !gt_symbols_cold(&s->cold, address, start, &owner))
+    struct gt_symbols_extra *piece = piece_at(s, address);
+    const char *name;
+    uint64_t of;
+    if (!piece)
         return NULL;
-    if ((known = extra(s, *start)))
-        return known->name;
-    if (s->passes++ < MAX_PASSES)
-        name = gt_symbol_table_at(&s->table, owner, &of);
-    if (!name || of != owner)
-        return add_extra(s, *start, NULL);
-    /* as the demangler writes the symbol that a whole file has */
-    return add_extra(s, *start,
-                     gt_mem_format(strchr(name, '(') ? "%s [clone .cold]" : "%s.cold", name));
+    *start = piece->start;
+    if (!piece->owner || piece->name)
+        return piece->name;
+    name = gt_symbol_table_at(&s->table, piece->owner, &of);
+    if (!name || of != piece->owner)
+        piece->owner = 0;
+    else /* as the demangler writes the symbol that a whole file has */
+        piece->name =
+            keep(s, gt_mem_format(strchr(name, '(') ? "%s [clone .cold]" : "%s.cold", name));
+    return piece->name;
+}
+
+/* The functions that cold parts belong to are wanted too: all at once, for a pass over the symbols
+ * of a large file costs as much as thousands of names. */
+static void make(struct gt_symbols *s)
+{
+    uint64_t start;
+    gt_symbol_table_make(&s->table);
+    if (!s->files.has_module)
+        return;
+    for (size_t i = 0; i < s->table.wanted_count; i++)
+        if (!gt_symbol_table_has(&s->table, s->table.wanted[i]) &&
+            !plt_at(s, s->table.wanted[i], &start))
+            piece_at(s, s->table.wanted[i]);
+    for (size_t i = 0; i < s->extra_count; i++)
+        if (s->extras[i].owner)
+            gt_symbol_table_want(&s->table, s->extras[i].owner);
+    if (!s->table.made)
+        gt_symbol_table_make(&s->table);
 }
 
 void gt_symbols_want(struct gt_symbols *s, uint64_t address, int exact)
@@ -134,7 +184,10 @@ void gt_symbols_want(struct gt_symbols *s, uint64_t address, int exact)
 int gt_symbols_at(struct gt_symbols *s, uint64_t address, int exact, struct gt_symbol *out)
 {
     uint64_t at = exact ? address : address - 1;
-    const char *name = gt_symbol_table_at(&s->table, at, &out->start);
+    const char *name;
+    if (!s->table.made)
+        make(s);
+    name = gt_symbol_table_at(&s->table, at, &out->start);
     if (!name && s->files.has_module && !(name = plt_at(s, at, &out->start)))
         name = cold_at(s, at, &out->start);
     if (!name)

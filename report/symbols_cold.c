@@ -87,26 +87,26 @@ static int piece(const struct gt_symbols_cold *c, uint64_t address, uint64_t *st
 }
 
 /* Where the jump at p, if it is one with a distance of 4 bytes, goes to; 0. */
-static uint64_t target(const uint8_t *p, uint64_t at)
+static uint64_t target(const uint8_t *p, uint64_t bytes, uint64_t at)
 {
-    if (p[0] == 0xe9)
+    if (bytes >= 5 && p[0] == 0xe9)
         return at + 5 + (uint64_t)(int64_t)word(p + 1);
-    if (p[0] == 0x0f && (p[1] & 0xf0) == 0x80)
+    if (bytes >= 6 && p[0] == 0x0f && (p[1] & 0xf0) == 0x80)
         return at + 6 + (uint64_t)(int64_t)word(p + 2);
     return 0;
 }
 
-/* Bytes within other instructions look like jumps too: the function that most go to. */
-static int most_jumped(const struct gt_symbols_cold *c, const uint8_t *code, uint64_t start,
-                       uint64_t end, uint64_t *owner)
+/* Bytes within other instructions look like jumps too: the function that most go to; 0. */
+static uint64_t most_jumped(const struct gt_symbols_cold *c, const uint8_t *code, uint64_t start,
+                            uint64_t end)
 {
     struct {
         uint64_t start;
         unsigned jumps;
     } owners[MAX_OWNERS] = {0};
     unsigned all = 0, n = 0, best = 0;
-    for (uint64_t at = start; at + 6 <= end && all < MAX_JUMPS; at++) {
-        uint64_t to = target(code + (at - start), at), from, until;
+    for (uint64_t at = start; at < end && all < MAX_JUMPS; at++) {
+        uint64_t to = target(code + (at - start), end - at, at), from, until;
         unsigned i = 0;
         if (!to || (to >= start && to < end) || piece(c, to, &from, &until) || to == from)
             continue;
@@ -120,24 +120,26 @@ static int most_jumped(const struct gt_symbols_cold *c, const uint8_t *code, uin
         n += i == n;
         best = owners[i].jumps > owners[best].jumps ? i : best;
     }
-    *owner = owners[best].start;
-    return n && owners[best].jumps > all / 2;
+    return n && owners[best].jumps > all / 2 ? owners[best].start : 0;
 }
 
-int gt_symbols_cold(struct gt_symbols_cold *c, uint64_t address, uint64_t *start, uint64_t *owner)
+int gt_symbols_piece(struct gt_symbols_cold *c, uint64_t address, uint64_t *start, uint64_t *end)
 {
-    uint64_t end;
+    return read_table(c) && !piece(c, address, start, end);
+}
+
+uint64_t gt_symbols_owner(struct gt_symbols_cold *c, uint64_t start, uint64_t end)
+{
+    uint64_t owner = 0;
     uint8_t *code;
-    int found;
-    if (!read_table(c) || piece(c, address, start, &end) || end - *start > MAX_CODE ||
-        c->looked > MAX_LOOKED)
+    if (end - start > MAX_CODE || c->looked > MAX_LOOKED)
         return 0;
-    c->looked += end - *start;
-    code = malloc(end - *start);
-    found = code && !read_code(c->elf, *start, code, end - *start) &&
-            most_jumped(c, code, *start, end, owner);
+    c->looked += end - start;
+    code = malloc(end - start);
+    if (code && !read_code(c->elf, start, code, end - start))
+        owner = most_jumped(c, code, start, end);
     free(code);
-    return found;
+    return owner;
 }
 
 void gt_symbols_cold_free(struct gt_symbols_cold *c)

@@ -19,9 +19,10 @@ struct gt_symbols_cold {
     uint64_t looked; /* bytes of code so far */
 };
 
-/* The piece of code with unwind data of its own around `address` starts at *start; 1 if it is a
- * part of the function that starts at *owner. */
-int gt_symbols_cold(struct gt_symbols_cold *c, uint64_t address, uint64_t *start, uint64_t *owner);
+/* The piece of code with unwind data of its own around `address`: 1, or 0: there is none. */
+int gt_symbols_piece(struct gt_symbols_cold *c, uint64_t address, uint64_t *start, uint64_t *end);
+/* Where the function starts that such a piece is a part of; 0: it is not known to be one's. */
+uint64_t gt_symbols_owner(struct gt_symbols_cold *c, uint64_t start, uint64_t end);
 void gt_symbols_cold_free(struct gt_symbols_cold *c);
 
 #endif

@@ -7,10 +7,11 @@
 #include "report/symbols_files.h"
 #include "report/symbols_table.h"
 
-/* What has no symbol of its own. */
+/* What has no symbol of its own: stubs, and pieces of code. */
 struct gt_symbols_extra {
     uint64_t start;
-    const char *name; /* NULL: none */
+    uint64_t owner;   /* the function that a piece is a part of; 0: none */
+    const char *name; /* NULL: none, or not asked for yet */
 };
 
 struct gt_lines; /* lines.c */
@@ -21,9 +22,8 @@ struct gt_symbols {
     uint8_t *mini_bytes;
     struct gt_symbol_table table;
     struct gt_symbols_cold cold;
-    struct gt_symbols_extra *extras; /* stubs and cold parts that were asked for */
+    struct gt_symbols_extra *extras; /* by start */
     size_t extra_count, extra_room;
-    unsigned passes;        /* over all symbols, for the owners of cold parts */
     struct gt_lines *lines; /* NULL: gt_lines_at was not called */
 };
 

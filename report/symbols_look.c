@@ -77,12 +77,10 @@ uint64_t gt_symbol_table_end(const struct gt_symbol_table *t, const struct gt_sy
     return (uint64_t)e->start + (e->size ? e->size : 1);
 }
 
-/* The best of entries `from` to `to` - 1, which have one start; `to` if none is one. `name` is its
- * linker's name, unless it has been found before. */
-static size_t pick(struct gt_symbol_table *t, size_t from, size_t to, uint64_t address,
-                   char name[GT_NAME_MAX + 2])
+/* The best of entries `from` to `to` - 1, which have one start; `to` if none is one. */
+static size_t pick(struct gt_symbol_table *t, size_t from, size_t to, uint64_t address)
 {
-    char other[GT_NAME_MAX + 2];
+    char name[GT_NAME_MAX + 2], other[GT_NAME_MAX + 2];
     size_t best = to, length = 0;
     int equal = 1; /* the same is the best for each address that any of them reaches */
     for (size_t i = from; i < to && i - from < MAX_ALIASES; i++) {
@@ -141,25 +139,43 @@ static size_t wanted_at(const struct gt_symbol_table *t, uint64_t address)
     return low < t->wanted_count && t->wanted[low] == address ? low : t->wanted_count;
 }
 
-static const char *name_of(struct gt_symbol_table *t, size_t i, const char *linkage,
-                           uint64_t *start)
+static const char *name_of(struct gt_symbol_table *t, size_t i)
 {
-    if (!t->names[i]) {
-        char *name = gt_symbols_name(linkage);
+    char linkage[GT_NAME_MAX + 2], *name;
+    if (!t->names[i] && read_name(t, &t->entries[i], linkage)) {
+        name = gt_symbols_name(linkage);
         t->names[i] = gt_symbol_table_keep(t, name);
         free(name);
     }
-    *start = t->entries[i].start;
     return t->names[i];
 }
 
-const char *gt_symbol_table_at(struct gt_symbol_table *t, uint64_t address, uint64_t *start)
+/* The entry for wanted[i]; t->count: there is none. */
+static size_t find(struct gt_symbol_table *t, size_t i)
 {
-    char linkage[GT_NAME_MAX + 2];
+    uint64_t address = t->wanted[i];
     unsigned steps = 0;
+    for (size_t to = not_behind(t, address), from; to; to = from) {
+        for (from = to - 1; from && t->entries[from - 1].start == t->entries[from].start;)
+            from--;
+        /* a label without a size ends at the next function; but one without a proper name does not
+         * part what is around it */
+        if (!t->entries[from].open || t->parts[i] < t->entries[from].start) {
+            size_t found = pick(t, from, to, address);
+            if (found < to)
+                return found;
+        }
+        if (++steps == MAX_STEPS || t->reach[from] <= address)
+            break;
+    }
+    return t->count;
+}
+
+static size_t entry_at(struct gt_symbol_table *t, uint64_t address)
+{
     size_t i;
     if (!gt_symbol_table_section_end(t, address))
-        return NULL;
+        return t->count;
     if (!t->made)
         gt_symbol_table_make(t);
     if ((i = wanted_at(t, address)) == t->wanted_count) {
@@ -167,18 +183,21 @@ const char *gt_symbol_table_at(struct gt_symbol_table *t, uint64_t address, uint
         gt_symbol_table_make(t);
         i = wanted_at(t, address);
     }
-    for (size_t to = not_behind(t, address), from; to; to = from) {
-        for (from = to - 1; from && t->entries[from - 1].start == t->entries[from].start;)
-            from--;
-        /* a label without a size ends at the next function; but one without a proper name does not
-         * part what is around it */
-        if (!t->entries[from].open || t->parts[i] < t->entries[from].start) {
-            size_t found = pick(t, from, to, address, linkage);
-            if (found < to)
-                return name_of(t, found, linkage, start);
-        }
-        if (++steps == MAX_STEPS || t->reach[from] <= address)
-            return NULL;
-    }
-    return NULL;
+    if (!t->answers[i])
+        t->answers[i] = (uint32_t)find(t, i) + 1;
+    return t->answers[i] - 1;
+}
+
+const char *gt_symbol_table_at(struct gt_symbol_table *t, uint64_t address, uint64_t *start)
+{
+    size_t i = entry_at(t, address);
+    if (i == t->count)
+        return NULL;
+    *start = t->entries[i].start;
+    return name_of(t, i);
+}
+
+int gt_symbol_table_has(struct gt_symbol_table *t, uint64_t address)
+{
+    return entry_at(t, address) < t->count;
 }

@@ -103,6 +103,8 @@ static void index_wanted(struct gt_symbol_table *t)
     }
     free(t->parts);
     t->parts = gt_mem_new(n, sizeof *t->parts);
+    free(t->answers);
+    t->answers = gt_mem_new(n, sizeof *t->answers);
 }
 
 /* The first wanted address at or behind `start`, which lies in the range of the code. */
@@ -245,6 +247,7 @@ void gt_symbol_table_free(struct gt_symbol_table *t)
     free(t->reach);
     free(t->entries);
     free(t->parts);
+    free(t->answers);
     free(t->first);
     free(t->wanted);
     free(t->code);

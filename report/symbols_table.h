@@ -50,11 +50,12 @@ struct gt_symbol_table {
     size_t code_count;
     uint64_t *wanted; /* addresses; sorted and each once when made */
     size_t wanted_count, wanted_room;
-    int made;        /* what follows is of all that is wanted */
-    uint64_t range;  /* from code[0].start to the end of the last section */
-    unsigned bits;   /* an address's bucket is (address - code[0].start) >> bits */
-    uint32_t *first; /* by bucket, and one more: how many of the wanted lie before it */
-    uint64_t *parts; /* by wanted address: the last start of a function with a size up to there */
+    int made;          /* what follows is of all that is wanted */
+    uint64_t range;    /* from code[0].start to the end of the last section */
+    unsigned bits;     /* an address's bucket is (address - code[0].start) >> bits */
+    uint32_t *first;   /* by bucket, and one more: how many of the wanted lie before it */
+    uint64_t *parts;   /* by wanted address: the last start of a function with a size up to there */
+    uint32_t *answers; /* by wanted address: 1 + its entry, or 1 + count; 0: not asked for yet */
     struct gt_symbol_entry *entries; /* what may be an answer, in the order of symbols_look.c */
     uint64_t *reach;                 /* by entry: the furthest end of those before it */
     const char **names;              /* by entry: demangled, once asked for */
@@ -82,5 +83,7 @@ uint64_t gt_symbol_table_end(const struct gt_symbol_table *t, const struct gt_sy
 /* The function at `address`: its demangled name, which the table keeps, and its start. NULL: none.
  * An address that was not wanted costs a pass of its own. */
 const char *gt_symbol_table_at(struct gt_symbol_table *t, uint64_t address, uint64_t *start);
+/* Whether there is one: nothing is demangled. */
+int gt_symbol_table_has(struct gt_symbol_table *t, uint64_t address);
 
 #endif

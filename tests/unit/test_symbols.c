@@ -232,6 +232,33 @@ START_TEST(cold_parts)
 }
 END_TEST
 
+/* However many there are; also when nobody said that they would be asked for. */
+START_TEST(many_cold_parts)
+{
+#ifdef __x86_64__
+    struct gt_symbols_of of = symbols_of(symbol_file("bare/many.so"));
+    nm_read(&nm, symbol_file("many.so"));
+    for (int told = 0; told < 2; told++) {
+        struct gt_symbols *s = gt_symbols_open(&of, NULL);
+        struct gt_symbol found;
+        int parts = 0;
+        for (int i = 0; i < nm.count && told; i++)
+            gt_symbols_want(s, nm.lines[i].start + 1, 1);
+        for (int i = 0; i < nm.count; i++) {
+            if (strncmp(nm.lines[i].name, "many_", 5) || !strstr(nm.lines[i].name, ".cold"))
+                continue;
+            ck_assert_int_eq(gt_symbols_at(s, nm.lines[i].start + 1, 1, &found), 0);
+            ck_assert_str_eq(found.name, nm.lines[i].name);
+            ck_assert_uint_eq(found.start, nm.lines[i].start);
+            parts++;
+        }
+        ck_assert_int_eq(parts, 100);
+        gt_symbols_free(s);
+    }
+#endif
+}
+END_TEST
+
 /* ---- other files ---- */
 
 /* The names in `path`, of functions that only .symtab has and that .dynsym has. */
@@ -508,6 +535,7 @@ int main(void)
     tcase_add_test(t, stubs);
     tcase_add_test(t, kinds);
     tcase_add_test(t, cold_parts);
+    tcase_add_test(t, many_cold_parts);
     tcase_add_test(t, debug_files);
     tcase_add_test(t, unpacking);
     tcase_add_test(t, refused);

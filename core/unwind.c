@@ -135,12 +135,9 @@ static int step_leaf(struct gt_stack *s, uint64_t rule, struct at *at)
 /* A word of the stack has led further than frames as a rule are long. A smaller stack may lie now
  * where this one was looked up, with nothing behind it: it is looked up again, once in a walk. */
 enum { FAR = 4096 };
-static __attribute__((noinline)) int still_there(struct gt_stack *s, uint64_t sp)
+static __attribute__((noinline)) int still_there(struct gt_stack *s, uint64_t sp, uint64_t to)
 {
-    if (s->again)
-        return 1;
-    s->again = 1;
-    return gt_where_again(s, sp);
+    return s->again || gt_where_again(s, sp, to);
 }
 
 /* The caller of a function that aligned its stack. */
@@ -149,7 +146,7 @@ static READS_STACK int step_realigned(struct gt_stack *s, uint64_t rule, struct 
     uint64_t where = at->fp - GT_RULE_FP(rule), hi = s->stacks[0].hi, sp = at->sp, cfa;
 
     if (at->fp - sp > FAR) {
-        if (!still_there(s, sp))
+        if (!still_there(s, sp, at->fp))
             return 0;
         hi = s->stacks[0].hi;
     }
@@ -157,7 +154,7 @@ static READS_STACK int step_realigned(struct gt_stack *s, uint64_t rule, struct 
         return 0;
     cfa = *(const uint64_t *)where;
     if (cfa - sp > FAR) {
-        if (!still_there(s, sp))
+        if (!still_there(s, sp, cfa))
             return 0;
         hi = s->stacks[0].hi;
     }
@@ -249,7 +246,7 @@ static READS_STACK enum ending walk(struct gt_stack *s, const struct gt_regs *fr
             base = at.fp;
             if (unlikely(base - at.sp > FAR)) {
                 e = BROKEN;
-                if (!still_there(s, at.sp)) {
+                if (!still_there(s, at.sp, base)) {
                     step++;
                     break;
                 }

@@ -65,7 +65,7 @@ struct gt_stack {
     uint64_t seed;       /* of the rules that the kept frames were found by */
     uint32_t whole_only; /* 1: the kept frames are the inner end of a deeper stack */
     uint32_t news;       /* set by each capture that may have changed what is counted below */
-    uint32_t again;      /* 1: stacks[0] was looked at in this walk */
+    uint32_t again;      /* 1: stacks[0] is as it was in this walk */
     uint64_t broken;     /* captures that would have left the stack */
     /* what happened, for whoever reports it */
     uint64_t walked;           /* frames */
@@ -114,9 +114,10 @@ int gt_unwind_open(void);
 
 /* unwind_where.c: finds the stack that sp lies in, which is stacks[0] then. 0: none. */
 int gt_where_stack(struct gt_stack *s, uint64_t sp);
-/* stacks[0], which sp lies in, as it is now, where the kernel can be asked for one address. 0:
- * there is none any more. */
-int gt_where_again(struct gt_stack *s, uint64_t sp);
+/* Makes stacks[0], which sp lies in, as it is now, before a step up to `to`. 0: there is none any
+ * more. Before Linux 6.11 a hole between the two that can't be read may go unnoticed; then `again`
+ * stays 0, to ask before the next such step. */
+int gt_where_again(struct gt_stack *s, uint64_t sp, uint64_t to);
 /* Forgets the stack that sp lies in, because it may have changed. */
 void gt_where_forget(struct gt_stack *s, uint64_t sp);
 /* 1 if pc lies in memory that may be executed. */

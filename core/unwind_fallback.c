@@ -183,7 +183,7 @@ uint32_t gt_unwind_fallback(struct gt_stack *s, const struct gt_regs *at, uint32
             atomic_store_explicit(&gt_unwind_wanted, 1, memory_order_relaxed);
         return 0;
     }
-    if (!has_room(s) || !gt_where_stack(s, at->sp) || !gt_where_again(s, at->sp))
+    if (!has_room(s) || !gt_where_stack(s, at->sp) || !gt_where_again(s, at->sp, at->sp))
         return 0;
     s->count = 0; /* the cursor takes the kept frames' place */
     s->fallbacks++;

@@ -54,8 +54,9 @@ struct query {
 };
 #define QUERY _IOWR('f', 17, struct query)
 
-/* 1 and 0 as look, -1: not known this way. A stack that grows is not: how far it may is told by the
- * line before its own. */
+enum { GROWS = -2 }; /* how far it may is told by the line before its own */
+
+/* 1 and 0 as look, less: not known this way. */
 static int ask(struct reader *r, uint64_t address, int which, struct gt_where *out)
 {
     struct query q = {.size = sizeof q,
@@ -64,8 +65,10 @@ static int ask(struct reader *r, uint64_t address, int which, struct gt_where *o
                       .name = (uint64_t)r->buf};
 
     if (gt_sys(SYS_ioctl, r->fd, (long)QUERY, (long)&q, 0, 0, 0) < 0 || address < q.lo ||
-        address >= q.hi || (q.name_bytes && r->buf[0] == '[' && r->buf[1] == 's'))
+        address >= q.hi)
         return -1;
+    if (q.name_bytes && r->buf[0] == '[' && r->buf[1] == 's')
+        return GROWS;
     *out = (struct gt_where){q.lo, q.hi};
     return q.access >> which & 1;
 }
@@ -147,17 +150,39 @@ int gt_where_stack(struct gt_stack *s, uint64_t sp)
     return find(s, s->stacks, sizeof s->stacks / sizeof *s->stacks, sp, 1 /* written */);
 }
 
-int gt_where_again(struct gt_stack *s, uint64_t sp)
+/* The kernel reads the set of signals before it looks at what is to be done with it: not -EFAULT if
+ * the word at `address` can be read. Nothing is changed. */
+static int readable(uint64_t address)
 {
+    return gt_sys(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) != -EFAULT;
+}
+
+int gt_where_again(struct gt_stack *s, uint64_t sp, uint64_t to)
+{
+    enum { PAGE = 65536 }; /* of any kernel */
+    struct gt_where *now = &s->stacks[0];
     struct reader r = {.buf = s->maps, .bytes = sizeof s->maps};
+    uint64_t page = (sp | (PAGE - 1)) + 1;
     int found;
 
+    if (to - sp >= now->hi - sp)
+        return 1; /* nobody will go there */
     r.fd = gt_sys_open("/proc/self/maps", O_RDONLY, 0);
     if (r.fd < 0)
         return 1;
-    found = ask(&r, sp, 1 /* written */, &s->stacks[0]);
+    found = ask(&r, sp, 1 /* written */, now);
     gt_sys_close(r.fd);
-    return found;
+    s->again = 1;
+    if (found >= 0 || found == GROWS)
+        return found != 0;
+    /* reading all lines takes long: only if something is not as it was */
+    if ((page >= now->hi ||
+         !gt_sys(SYS_msync, (long)page, (long)(now->hi - page), MS_ASYNC, 0, 0, 0)) &&
+        readable(to & ~UINT64_C(7))) {
+        s->again = 0;
+        return 1;
+    }
+    return look(s, sp, 1 /* written */, now);
 }
 
 void gt_where_forget(struct gt_stack *s, uint64_t sp)

@@ -73,9 +73,10 @@ void gt_origin_put(enum gt_source source, uint32_t id, const struct gt_origin *o
     atomic_store_explicit(&k->key, (uint64_t)source << 32 | id, memory_order_release);
 }
 
-struct gt_origin gt_origin_get(enum gt_source source, uint32_t id)
+struct gt_origin gt_origin_take(enum gt_source source, uint32_t id, int *waits)
 {
     struct gt_origin o = {0};
+    *waits = 0;
     struct known *k = origin_at(source, id);
     uint64_t key = (uint64_t)source << 32 | id;
     if (!k || atomic_load_explicit(&k->key, memory_order_acquire) != key)
@@ -97,6 +98,15 @@ struct gt_origin gt_origin_get(enum gt_source source, uint32_t id)
                                    memory_order_relaxed) >>
               32 &
           GT_ORIGIN_SEEN))
+        *waits = 1;
+    return o;
+}
+
+struct gt_origin gt_origin_get(enum gt_source source, uint32_t id)
+{
+    int waits;
+    struct gt_origin o = gt_origin_take(source, id, &waits);
+    if (waits)
         gt_device_waits(-1);
     return o;
 }

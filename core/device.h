@@ -31,10 +31,14 @@ struct gt_origin gt_origin_here(void);
  * latest 65,536 are kept; one that is no longer there is nobody's. */
 void gt_origin_put(enum gt_source source, uint32_t id, const struct gt_origin *o);
 struct gt_origin gt_origin_get(enum gt_source source, uint32_t id);
+/* Likewise, for one whose activity will be counted: if *waits, gt_device_waits(-1) is to follow
+ * that. */
+struct gt_origin gt_origin_take(enum gt_source source, uint32_t id, int *waits);
 /* Its flags, without having looked for it; -1: it is not known. */
 int gt_origin_flags(enum gt_source source, uint32_t id);
 
-/* One more (1) or less (-1) launch is waiting for its activity, of those that no id is put for. */
+/* One more (1) or less (-1) launch is waiting for its activity, of those that no id is put for or
+ * that were taken. */
 void gt_device_waits(int change);
 
 struct gt_device_activity {

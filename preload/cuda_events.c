@@ -270,23 +270,25 @@ void gt_cuda_pair_end(struct gt_cuda_pair *p, CUstream stream, const struct gt_c
 
 /* ---- what has ended ---- */
 
-/* 0: it still runs. Else it is counted, or lost with its context. */
+/* 0: it still runs. Else it is counted, or lost with its context; it waits until then: who is
+ * killed in between has one too many, not one too few. */
 static int settle(struct waiting *w)
 {
     float ms = 0;
     CUresult r = CALL(cuEventQuery, (CUevent), w->pair.end);
     if (r == GT_CUDA_NOT_READY)
         return 0;
-    gt_device_waits(-1);
     if (r ||
         CALL(cuEventElapsedTime, (float *, CUevent, CUevent), &ms, w->pair.start, w->pair.end)) {
         gt_device_lost(1);
+        gt_device_waits(-1);
         return 1;
     }
     w->activity.end_ns = ms > 0 ? (uint64_t)((double)ms * 1e6 + 0.5) : 0;
     if (w->activity.kind != GT_ACTIVITY_KERNEL)
         w->activity.name = w->name;
     gt_device_count(&w->activity, &w->origin);
+    gt_device_waits(-1);
     give(w->pair.context, w->pair.start);
     give(w->pair.context, w->pair.end);
     return 1;

@@ -217,13 +217,16 @@ static struct gt_origin count(const uint8_t *record, const struct times *t)
         read_kernel(&s, (const void *)record);
     else
         read_copy(&s, (const void *)record);
-    struct gt_origin o = gt_origin_get(GT_SOURCE_CUDA, s.correlation);
+    int waits;
+    struct gt_origin o = gt_origin_take(GT_SOURCE_CUDA, s.correlation, &waits);
     const struct times *at = fits(&t[0], s.start) || !t[1].now.record ? &t[0] : &t[1];
     uint64_t duration = s.end > s.start ? s.end - s.start : 0;
     s.activity.end_ns =
         at->e->clock ? (uint64_t)((double)duration * at->ns_a_record + 0.5) : duration;
     s.activity.delay_ns = s.start ? delay(at, s.start, o.ticks) : -1;
     gt_device_count(&s.activity, &o);
+    if (waits)
+        gt_device_waits(-1);
     return o;
 }
 

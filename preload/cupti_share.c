@@ -238,6 +238,21 @@ GT_EXPORT int cuptiActivityEnable(int kind)
     return rc;
 }
 
+/* Likewise; it may ask for a buffer for what there is already: no lock meanwhile. */
+GT_EXPORT int cuptiActivityEnableAndDump(int kind)
+{
+    if (!OURS(cuptiActivityEnableAndDump))
+        return STRAIGHT(cuptiActivityEnableAndDump, (int), kind);
+    int made = kind == GT_CUPTI_SERIAL_KERNEL && gt_cupti.recording;
+    gt_cupti_leave();
+    int rc = made ? GT_CUPTI_OK : STRAIGHT(cuptiActivityEnableAndDump, (int), kind);
+    gt_cupti_enter();
+    if (!rc && kind >= 0 && kind < GT_CUPTI_KINDS)
+        gt_cupti.program.kinds[kind] = 1;
+    gt_cupti_leave();
+    return rc;
+}
+
 GT_EXPORT int cuptiActivityDisable(int kind)
 {
     if (!OURS(cuptiActivityDisable))

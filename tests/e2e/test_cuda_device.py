@@ -94,11 +94,13 @@ def test_four_threads_of_three_streams(sim, program, both, way, launches):
     assert [(r["count"], r["bytes"]) for r in copies] == [(12, 12 * 256 * 4)]
 
 
-@pytest.mark.parametrize("name", ["saxpy_cupti", "threads_cupti"])
-def test_a_program_that_uses_cupti_itself(sim, program, both, name, tmp_path):
+@pytest.mark.parametrize("name, own", [
+    ("saxpy_cupti", {}), ("threads_cupti", {}), ("saxpy_cupti", {"OWN_DUMP": "1"}), ("threads_cupti", {"OWN_BUFFER": "1024"}),
+    ("saxpy_cupti", {"OWN_KINDS": "39 10 5", "OWN_EXTERNAL": "1"}), ("threads_cupti", {"OWN_CALLBACKS": "1", "OWN_KINDS": "10"})])
+def test_a_program_that_uses_cupti_itself(sim, program, both, name, own, tmp_path):
     """Its records, which it prints, are those that it gets alone; ours are those without it."""
-    bare, under_run, plain = both(program(name), env=sim)
-    assert len(bare.stdout.splitlines()) > 80
+    bare, under_run, plain = both(program(name), env=dict(sim, **own))
+    assert len(bare.stdout.splitlines()) > (20 if "OWN_KINDS" in own else 80)
     done = execute([GPUTALLY, "run", "-q", "-o", "alone", "--", program(name.replace("_cupti", ""))], cwd=tmp_path, env=clean_env(**sim))
     assert done.returncode == 0, done.stderr
     alone = kernels(json.loads((tmp_path / "alone.json").read_text()))

@@ -3,6 +3,7 @@
  * prints the records as one line each. Correlation ids and absolute times differ from run to run,
  * so a record of device work shows the API call that its id leads to, and durations. The order of
  * lines is that of the text. OWN_KINDS: numbers of kinds to enable, else the usual ones.
+ * OWN_DUMP=1: by cuptiActivityEnableAndDump.
  * OWN_EXTERNAL=1: all of it inside one external region. OWN_CLOCK=1: a clock of its own, 3 ticks a
  * nanosecond of the simulated device. OWN_BUFFER: bytes of a buffer, 65536. OWN_CALLBACKS=1:
  * subscribes to the calls too.
@@ -226,7 +227,8 @@ void own_start(void)
             break;
         char what[40];
         snprintf(what, sizeof what, "enable %ld", kind);
-        need(what, cuptiActivityEnable((CUpti_ActivityKind)kind));
+        need(what, getenv("OWN_DUMP") ? cuptiActivityEnableAndDump((CUpti_ActivityKind)kind)
+                                      : cuptiActivityEnable((CUpti_ActivityKind)kind));
     }
     if (getenv("OWN_EXTERNAL"))
         need("push",

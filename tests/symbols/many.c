@@ -16,7 +16,7 @@ __attribute__((cold, noinline)) static int rare(int x)
     }
 #define TEN(n)                                                                                     \
     SPLIT(n##0)                                                                                    \
-    SPLIT(n##1) SPLIT(n##2) SPLIT(n##3) SPLIT(n##4) SPLIT(n##5) SPLIT(n##6) SPLIT(n##7)            \
-        SPLIT(n##8) SPLIT(n##9)
+    SPLIT(n##1)                                                                                    \
+    SPLIT(n##2) SPLIT(n##3) SPLIT(n##4) SPLIT(n##5) SPLIT(n##6) SPLIT(n##7) SPLIT(n##8) SPLIT(n##9)
 TEN(1)
 TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10)

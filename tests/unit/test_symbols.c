@@ -236,8 +236,8 @@ END_TEST
 START_TEST(many_cold_parts)
 {
 #ifdef __x86_64__
-    struct gt_symbols_of of = symbols_of(symbol_file("bare/many.so"));
-    nm_read(&nm, symbol_file("many.so"));
+    struct gt_symbols_of of = symbols_of(symbol_file("many/bare.so"));
+    nm_read(&nm, symbol_file("many/many.so"));
     for (int told = 0; told < 2; told++) {
         struct gt_symbols *s = gt_symbols_open(&of, NULL);
         struct gt_symbol found;
